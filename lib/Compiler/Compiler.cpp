@@ -463,6 +463,48 @@ void addDotChoices(ModuleOp module, StringRef name, Executable &executable) {
       llvm::formatv("{0:2}\n", llvm::json::Value(std::move(dots))).str();
 }
 
+/// Adds what the schedules say: the arena, the shards of the arguments and the
+/// names of the launches.
+void addSchedules(ModuleOp module, ExecutableFunction &result) {
+  for (auto schedule : module.getOps<ScheduleOp>()) {
+    // The arena comes first.
+    for (size_t i = 0; i < result.arguments.size(); ++i) {
+      auto number = [&](StringRef name, int64_t missing) {
+        auto attr = schedule.getArgAttrOfType<IntegerAttr>(i + 1, name);
+        return attr ? attr.getInt() : missing;
+      };
+      result.arguments[i].shard = number(FP8Dialect::kShardAttrName, 0);
+      result.arguments[i].slices = number(kSlicesAttrName, 1);
+    }
+    result.arenaBytes = schedule.getArenaBytes().value_or(0);
+    auto name = [&](auto op) {
+      size_t number = op.getNumber().value_or(0);
+      result.launchNames.resize(
+          std::max(result.launchNames.size(), number + 1));
+      result.launchNames[number] = op.getLabel().value_or("").str();
+    };
+    schedule.walk([&](Operation *op) {
+      if (auto launch = dyn_cast<LaunchOp>(op))
+        name(launch);
+      else if (auto start = dyn_cast<StartAllReduceOp>(op))
+        name(start);
+      else if (auto start = dyn_cast<StartExchangeOp>(op))
+        name(start);
+    });
+  }
+}
+
+/// Adds the bytes of the constants by their numbers.
+void addConstants(ModuleOp module, ExecutableFunction &result) {
+  for (auto global : module.getOps<memref::GlobalOp>()) {
+    auto number =
+        global->getAttrOfType<IntegerAttr>(FP8Dialect::kNumberAttrName);
+    size_t index = number ? number.getInt() : result.constants.size();
+    result.constants.resize(std::max(result.constants.size(), index + 1));
+    result.constants[index] = constantBytes(global);
+  }
+}
+
 /// Runs all stages after fp8, and adds the function and its code to
 /// `executable`. `stats` holds the times of the previous stages.
 LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
@@ -499,44 +541,13 @@ LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
     (*kernels)->describe(module);
   addKernels(module, result, stats);
   addDotChoices(module, options.name, executable);
-  for (auto schedule : module.getOps<ScheduleOp>()) {
-    // The arena comes first.
-    for (size_t i = 0; i < result.arguments.size(); ++i) {
-      auto number = [&](StringRef name, int64_t missing) {
-        auto attr = schedule.getArgAttrOfType<IntegerAttr>(i + 1, name);
-        return attr ? attr.getInt() : missing;
-      };
-      result.arguments[i].shard = number(FP8Dialect::kShardAttrName, 0);
-      result.arguments[i].slices = number(kSlicesAttrName, 1);
-    }
-    result.arenaBytes = schedule.getArenaBytes().value_or(0);
-    auto name = [&](auto op) {
-      size_t number = op.getNumber().value_or(0);
-      result.launchNames.resize(
-          std::max(result.launchNames.size(), number + 1));
-      result.launchNames[number] = op.getLabel().value_or("").str();
-    };
-    schedule.walk([&](Operation *op) {
-      if (auto launch = dyn_cast<LaunchOp>(op))
-        name(launch);
-      else if (auto start = dyn_cast<StartAllReduceOp>(op))
-        name(start);
-      else if (auto start = dyn_cast<StartExchangeOp>(op))
-        name(start);
-    });
-  }
+  addSchedules(module, result);
   // The memory plan does not include the part of the arena for cuBLASLt.
   memory.scratchBytes =
       result.scratchBytes +
       std::max<int64_t>(result.arenaBytes - memory.arenaBytes, 0);
   stats.launches = result.launchNames.size();
-  for (auto global : module.getOps<memref::GlobalOp>()) {
-    auto number =
-        global->getAttrOfType<IntegerAttr>(FP8Dialect::kNumberAttrName);
-    size_t index = number ? number.getInt() : result.constants.size();
-    result.constants.resize(std::max(result.constants.size(), index + 1));
-    result.constants[index] = constantBytes(global);
-  }
+  addConstants(module, result);
 
   FailureOr<CompiledObjects> code =
       options.targetGPU.empty()

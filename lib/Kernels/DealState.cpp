@@ -179,8 +179,8 @@ private:
   }
   void findGradients();
   std::optional<int64_t> shardOfGradient(AllReduceOp reduce);
-  bool keepDearParameters();
-  bool dealWhatFollows();
+  bool replicateCheapParameters();
+  bool dealDerivedState();
   std::optional<BlockArgument> stateOfResult(unsigned index);
   /// Returns whether each rank has only its part of an argument.
   bool hasPart(unsigned index) {
@@ -211,7 +211,7 @@ private:
   }
 
   // Attributes and sends.
-  void markWhatIsReadByOwnersAlone();
+  void markOpsForOneReader();
   bool isReadInSlices(Operation *op, int64_t count);
   void mark();
 
@@ -356,7 +356,7 @@ void StateDealer::findGradients() {
 
 /// Lets all ranks hold the parameters that are smaller than the values that
 /// would otherwise be sent. Returns whether it finds any.
-bool StateDealer::keepDearParameters() {
+bool StateDealer::replicateCheapParameters() {
   SmallVector<int64_t> cost(names.size() + 1), parameters(names.size() + 1);
   for (Value value : sent)
     if (Holder holder = holders.lookup(value);
@@ -391,7 +391,7 @@ std::optional<BlockArgument> StateDealer::stateOfResult(unsigned index) {
 
 /// Adds other state to a shard if only the owner reads it and computes its new
 /// value. Returns whether it finds any.
-bool StateDealer::dealWhatFollows() {
+bool StateDealer::dealDerivedState() {
   bool found = false;
   Operation *end = func.getBody().front().getTerminator();
   for (OpOperand &operand : end->getOpOperands()) {
@@ -713,7 +713,7 @@ bool StateDealer::isReadInSlices(Operation *op, int64_t count) {
 
 /// Gives ops that all ranks could run to an owner if it alone reads the
 /// results.
-void StateDealer::markWhatIsReadByOwnersAlone() {
+void StateDealer::markOpsForOneReader() {
   for (Block *block : scheduleBlocks(func))
     for (Operation &op : llvm::reverse(*block)) {
       if (!isWork(&op) || markOf(&op))
@@ -769,7 +769,7 @@ void StateDealer::mark() {
         if (Holder holder = holders.lookup(op.getResult(0)); holder.isOwner())
           op.setAttr(FP8Dialect::kShardAttrName,
                      builder.getI64IntegerAttr(numbers.lookup(holder.shard)));
-  markWhatIsReadByOwnersAlone();
+  markOpsForOneReader();
   for (auto [op, shard] : gradients)
     cast<AllReduceOp>(op).setShard(numbers.lookup(shard));
   for (Value value : sent) {
@@ -790,7 +790,7 @@ void StateDealer::run() {
   do {
     sent.clear();
     analyze();
-  } while (keepDearParameters() || dealWhatFollows());
+  } while (replicateCheapParameters() || dealDerivedState());
   mark();
 }
 

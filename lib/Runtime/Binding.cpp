@@ -7,21 +7,21 @@
 namespace fp8::rt {
 
 static std::vector<fp8binding::Leaf>
-leavesOf(const std::vector<Named> &tensors) {
+leavesOf(const std::vector<NamedTensor> &tensors) {
   std::vector<fp8binding::Leaf> leaves;
-  for (const Named &tensor : tensors)
+  for (const NamedTensor &tensor : tensors)
     leaves.push_back({tensor.name, tensor.type.text()});
   return leaves;
 }
 
-Binding bindByPath(const std::vector<Named> &targets,
-                   const std::vector<Named> &sources) {
+Binding bindByPath(const std::vector<NamedTensor> &targets,
+                   const std::vector<NamedTensor> &sources) {
   return fp8binding::bindByPath(leavesOf(targets), leavesOf(sources));
 }
 
 std::string describe(const Binding &binding, const std::string &title,
-                     const std::vector<Named> &targets,
-                     const std::vector<Named> &sources) {
+                     const std::vector<NamedTensor> &targets,
+                     const std::vector<NamedTensor> &sources) {
   constexpr size_t most = 12; // of each kind of mismatch
   std::string text = title;
   auto list = [&](size_t count, const char *what, auto &&line) {
@@ -34,7 +34,7 @@ std::string describe(const Binding &binding, const std::string &title,
       text += str("\n    ... and ", count - most, " more");
   };
   list(binding.missing.size(), "missing", [&](size_t i) {
-    const Named &target = targets[binding.missing[i]];
+    const NamedTensor &target = targets[binding.missing[i]];
     return target.name + " " + target.type.text();
   });
   list(binding.misshaped.size(), "of another type", [&](size_t i) {
@@ -46,7 +46,7 @@ std::string describe(const Binding &binding, const std::string &title,
                    : str(" (", sources[source].name, ")"));
   });
   list(binding.extra.size(), "not wanted", [&](size_t i) {
-    const Named &source = sources[binding.extra[i]];
+    const NamedTensor &source = sources[binding.extra[i]];
     return source.name + " " + source.type.text();
   });
   return text;

@@ -16,19 +16,20 @@ namespace fp8::rt {
 using fp8binding::Binding;
 using fp8binding::splitPath;
 
-struct Named {
+/// The name and the type of a tensor of an executable or of a file.
+struct NamedTensor {
   std::string name;
   TensorType type;
 };
 
-Binding bindByPath(const std::vector<Named> &targets,
-                   const std::vector<Named> &sources);
+Binding bindByPath(const std::vector<NamedTensor> &targets,
+                   const std::vector<NamedTensor> &sources);
 
 /// Returns one message that lists missing, mis-shaped and extra tensors
 /// together.
 std::string describe(const Binding &binding, const std::string &title,
-                     const std::vector<Named> &targets,
-                     const std::vector<Named> &sources);
+                     const std::vector<NamedTensor> &targets,
+                     const std::vector<NamedTensor> &sources);
 
 } // namespace fp8::rt
 

@@ -372,14 +372,14 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
                 str("no ", checkpoints.empty() ? "" : "valid ",
                     "checkpoint to resume from in '", directory, "'"));
   const TensorFile &file = newest->file;
-  std::vector<Named> targets;
+  std::vector<NamedTensor> targets;
   std::vector<size_t> indices = savedArguments(step.executable);
   for (size_t i : indices)
     targets.push_back({step.executable.arguments[i].name,
                        step.executable.arguments[i].wholeType()});
   // Names must match exactly: a checkpoint is either of this step or of another
   // model.
-  std::vector<Named> sources;
+  std::vector<NamedTensor> sources;
   Binding binding;
   std::map<std::string, size_t> byName;
   std::vector<bool> used(file.tensors.size(), false);

@@ -75,7 +75,7 @@ Evaluation::Evaluation(const fp8_executable &function,
     : function(function), state(state) {
   findScalars();
   findData(options, trainedFunction, hasText, files);
-  std::vector<Named> targets, sources;
+  std::vector<NamedTensor> targets, sources;
   std::vector<size_t> targetIndices;
   const std::vector<TensorInfo> &arguments = function.arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {

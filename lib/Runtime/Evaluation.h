@@ -26,7 +26,7 @@ public:
   void setText(const TextData &data);
 
   /// Arguments without a value in the step; they take initial values.
-  const std::vector<Named> &missing() const { return missingNames; }
+  const std::vector<NamedTensor> &missing() const { return missingNames; }
   /// Allocates memory. `keyOf` returns the initial value of a key argument.
   void prepare(fp8_step &trained, const std::vector<const void *> &missing,
                const std::function<Key(const TensorInfo &)> &keyOf,
@@ -69,7 +69,7 @@ private:
   // Arguments, and the leaves of the step's state that they take.
   std::vector<size_t> boundArguments, boundLeaves;
   std::vector<size_t> missingArguments;
-  std::vector<Named> missingNames;
+  std::vector<NamedTensor> missingNames;
   std::vector<std::pair<size_t, Key>> keys;
   fp8_step *trained = nullptr;
   fp8_group *group = nullptr;

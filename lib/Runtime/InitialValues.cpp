@@ -9,15 +9,15 @@
 
 namespace fp8::rt {
 
-std::vector<Named> namesOf(const std::vector<TensorInfo> &infos) {
-  std::vector<Named> names;
+std::vector<NamedTensor> namesOf(const std::vector<TensorInfo> &infos) {
+  std::vector<NamedTensor> names;
   for (const TensorInfo &info : infos)
     names.push_back({info.name, info.type});
   return names;
 }
 
-std::vector<Named> namesOf(const TensorFile &file) {
-  std::vector<Named> names;
+std::vector<NamedTensor> namesOf(const TensorFile &file) {
+  std::vector<NamedTensor> names;
   for (const TensorFile::Tensor &tensor : file.tensors)
     names.push_back({tensor.name, tensor.type});
   return names;
@@ -52,11 +52,11 @@ InitialValues::InitialValues(const char *filePath,
   init->run();
 }
 
-bool InitialValues::fileHas(const std::vector<Named> &names) const {
+bool InitialValues::fileHas(const std::vector<NamedTensor> &names) const {
   std::unordered_map<std::string, const TensorType *> types;
   for (const TensorFile::Tensor &tensor : file.tensors)
     types.emplace(tensor.name, &tensor.type);
-  return std::all_of(names.begin(), names.end(), [&](const Named &named) {
+  return std::all_of(names.begin(), names.end(), [&](const NamedTensor &named) {
     auto found = types.find(named.name);
     return found != types.end() && *found->second == named.type;
   });
@@ -64,9 +64,9 @@ bool InitialValues::fileHas(const std::vector<Named> &names) const {
 
 /// Binds `optional` to the sources that `binding` left unused.
 static Binding bindLeft(const Binding &binding,
-                        const std::vector<Named> &optional,
-                        const std::vector<Named> &sources) {
-  std::vector<Named> left;
+                        const std::vector<NamedTensor> &optional,
+                        const std::vector<NamedTensor> &sources) {
+  std::vector<NamedTensor> left;
   for (int64_t source : binding.extra)
     left.push_back(sources[source]);
   Binding result = bindByPath(optional, left);
@@ -79,12 +79,12 @@ static Binding bindLeft(const Binding &binding,
 }
 
 InitialValues::Values
-InitialValues::find(const std::vector<Named> &targets,
-                    const std::vector<Named> &optional) const {
+InitialValues::find(const std::vector<NamedTensor> &targets,
+                    const std::vector<NamedTensor> &optional) const {
   Values found;
   found.targets.assign(targets.size(), nullptr);
   found.optional.assign(optional.size(), nullptr);
-  auto take = [&](const std::vector<Named> &sources, auto &&dataOf) {
+  auto take = [&](const std::vector<NamedTensor> &sources, auto &&dataOf) {
     Binding binding = bindByPath(targets, sources);
     Binding left = bindLeft(binding, optional, sources);
     for (size_t i = 0; i < targets.size(); ++i)
@@ -97,7 +97,7 @@ InitialValues::find(const std::vector<Named> &targets,
     return binding;
   };
   if (!path.empty()) {
-    std::vector<Named> sources = namesOf(file);
+    std::vector<NamedTensor> sources = namesOf(file);
     Binding binding =
         take(sources, [&](int64_t i) { return file.tensors[i].data; });
     if (!binding.misshaped.empty() || (!binding.missing.empty() && !init))
@@ -109,7 +109,7 @@ InitialValues::find(const std::vector<Named> &targets,
       found.unused.push_back(sources[i]);
   }
   if (init) {
-    std::vector<Named> sources = namesOf(init->executable.results);
+    std::vector<NamedTensor> sources = namesOf(init->executable.results);
     Binding binding = take(sources, [&](int64_t i) { return init->result(i); });
     // A value from the file is not missing.
     auto isGiven = [&](int64_t target) { return found.targets[target]; };

@@ -9,8 +9,8 @@
 
 namespace fp8::rt {
 
-std::vector<Named> namesOf(const std::vector<TensorInfo> &infos);
-std::vector<Named> namesOf(const TensorFile &file);
+std::vector<NamedTensor> namesOf(const std::vector<TensorInfo> &infos);
+std::vector<NamedTensor> namesOf(const TensorFile &file);
 
 /// The tensors of a file and the results of an initializer; the file's value
 /// wins if both have one.
@@ -25,13 +25,13 @@ public:
   /// those of `optional` that match what is left; the others get nullptr.
   struct Values {
     std::vector<const void *> targets, optional;
-    std::vector<Named> unused; // of the file
+    std::vector<NamedTensor> unused; // of the file
   };
-  Values find(const std::vector<Named> &targets,
-              const std::vector<Named> &optional) const;
+  Values find(const std::vector<NamedTensor> &targets,
+              const std::vector<NamedTensor> &optional) const;
 
   /// Returns whether the file has all of these, by name and type.
-  bool fileHas(const std::vector<Named> &names) const;
+  bool fileHas(const std::vector<NamedTensor> &names) const;
 
 private:
   std::string path;

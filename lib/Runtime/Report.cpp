@@ -203,10 +203,48 @@ static std::string tickText(double value) {
   return numberText(std::abs(value) < 1e-12 ? 0 : value);
 }
 
-std::string lossPicture(const std::vector<LogRow> &rows,
-                        const std::string &unit) {
-  constexpr double width = 860, height = 480;
-  constexpr double left = 76, right = 836, top = 56, bottom = 424;
+namespace {
+/// Draws the losses of a run as SVG.
+class LossPicture {
+public:
+  LossPicture(const std::vector<LogRow> &rows, const std::string &unit)
+      : rows(rows), unit(unit), y(lossAxis(rows)),
+        x{0, std::max<double>(rows.empty() ? 1 : rows.back().step, 1), left,
+          right} {}
+
+  std::string draw() {
+    drawAxes();
+    drawTrainingLosses();
+    drawHeldOutLosses();
+    drawLegend();
+    return header() + svg + "</svg>\n";
+  }
+
+private:
+  static constexpr double width = 860, height = 480;
+  static constexpr double left = 76, right = 836, top = 56, bottom = 424;
+
+  static Axis lossAxis(const std::vector<LogRow> &rows);
+  static std::string header();
+  void line(double x1, double y1, double x2, double y2, const char *color);
+  void text(double px, double py, const char *anchor, const std::string &what,
+            const char *more = "");
+  template <typename ValueOf>
+  void polyline(ValueOf &&valueOf, const char *color, const char *stroke,
+                double opacity);
+  void drawAxes();
+  void drawTrainingLosses();
+  void drawHeldOutLosses();
+  void drawLegend();
+
+  const std::vector<LogRow> &rows;
+  const std::string &unit;
+  Axis y, x;
+  std::string svg;
+};
+} // namespace
+
+Axis LossPicture::lossAxis(const std::vector<LogRow> &rows) {
   double low = INFINITY, high = -INFINITY;
   for (const LogRow &row : rows)
     for (double value : {row.loss, row.heldOut})
@@ -219,27 +257,49 @@ std::string lossPicture(const std::vector<LogRow> &rows,
     high = 1;
   }
   double margin = std::max((high - low) * 0.05, std::abs(high) * 1e-3 + 1e-9);
-  Axis y{low - margin, high + margin, bottom, top};
-  double lastStep = rows.empty() ? 1 : rows.back().step;
-  Axis x{0, std::max(lastStep, 1.0), left, right};
+  return {low - margin, high + margin, bottom, top};
+}
 
-  std::string svg =
-      str("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width,
-          " ", height, "\" width=\"", width, "\" height=\"", height,
-          "\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#333\">\n"
-          "<title>Loss by training step</title>\n"
-          "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
-  auto line = [&](double x1, double y1, double x2, double y2,
-                  const char *color) {
-    svg += str("<line x1=\"", fixed(x1, 1), "\" y1=\"", fixed(y1, 1),
-               "\" x2=\"", fixed(x2, 1), "\" y2=\"", fixed(y2, 1),
-               "\" stroke=\"", color, "\"/>\n");
-  };
-  auto text = [&](double px, double py, const char *anchor,
-                  const std::string &what, const char *more = "") {
-    svg += str("<text x=\"", fixed(px, 1), "\" y=\"", fixed(py, 1),
-               "\" text-anchor=\"", anchor, "\"", more, ">", what, "</text>\n");
-  };
+std::string LossPicture::header() {
+  return str("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width,
+             " ", height, "\" width=\"", width, "\" height=\"", height,
+             "\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#333\">\n"
+             "<title>Loss by training step</title>\n"
+             "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+}
+
+void LossPicture::line(double x1, double y1, double x2, double y2,
+                       const char *color) {
+  svg += str("<line x1=\"", fixed(x1, 1), "\" y1=\"", fixed(y1, 1), "\" x2=\"",
+             fixed(x2, 1), "\" y2=\"", fixed(y2, 1), "\" stroke=\"", color,
+             "\"/>\n");
+}
+
+void LossPicture::text(double px, double py, const char *anchor,
+                       const std::string &what, const char *more) {
+  svg += str("<text x=\"", fixed(px, 1), "\" y=\"", fixed(py, 1),
+             "\" text-anchor=\"", anchor, "\"", more, ">", what, "</text>\n");
+}
+
+/// Draws a line through the finite ones of the values `valueOf(row)`.
+template <typename ValueOf>
+void LossPicture::polyline(ValueOf &&valueOf, const char *color,
+                           const char *stroke, double opacity) {
+  // About one point a pixel is enough.
+  size_t stride = std::max<size_t>(1, rows.size() / 1500);
+  std::string points;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    double value = valueOf(rows[i]);
+    if (std::isfinite(value) && (i % stride == 0 || i + 1 == rows.size()))
+      points += str(points.empty() ? "" : " ", fixed(x.at(rows[i].step), 1),
+                    ",", fixed(y.at(value), 1));
+  }
+  svg += str("<polyline fill=\"none\" stroke=\"", color, "\" stroke-width=\"",
+             stroke, "\" stroke-opacity=\"", opacity,
+             "\" stroke-linejoin=\"round\" points=\"", points, "\"/>\n");
+}
+
+void LossPicture::drawAxes() {
   double yTick = y.tick(), xTick = std::max(1.0, x.tick());
   for (double value = std::ceil(y.low / yTick) * yTick; value <= y.high;
        value += yTick) {
@@ -256,63 +316,58 @@ std::string lossPicture(const std::vector<LogRow> &rows,
   text(20, (top + bottom) / 2, "middle",
        unit.empty() ? std::string("loss") : str("loss (", unit, ")"),
        str(" transform=\"rotate(-90 20 ", (top + bottom) / 2, ")\"").c_str());
+}
 
-  auto polyline = [&](auto &&valueOf, const char *color, const char *stroke,
-                      double opacity) {
-    // About one point a pixel is enough.
-    size_t stride = std::max<size_t>(1, rows.size() / 1500);
-    std::string points;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      double value = valueOf(i);
-      if (std::isfinite(value) && (i % stride == 0 || i + 1 == rows.size()))
-        points += str(points.empty() ? "" : " ", fixed(x.at(rows[i].step), 1),
-                      ",", fixed(y.at(value), 1));
-    }
-    svg += str("<polyline fill=\"none\" stroke=\"", color, "\" stroke-width=\"",
-               stroke, "\" stroke-opacity=\"", opacity,
-               "\" stroke-linejoin=\"round\" points=\"", points, "\"/>\n");
-  };
-  polyline([&](size_t i) { return rows[i].loss; }, "#4878cf", "1", 0.4);
+void LossPicture::drawTrainingLosses() {
+  polyline([](const LogRow &row) { return row.loss; }, "#4878cf", "1", 0.4);
   // An exponential average over about a hundredth of the run, corrected for the
   // bias of its start.
   double decay = std::exp(-1.0 / std::max(1.0, rows.size() / 100.0));
   double sum = 0, weight = 0;
   polyline(
-      [&](size_t i) {
-        if (std::isfinite(rows[i].loss)) {
-          sum = decay * sum + rows[i].loss;
+      [&](const LogRow &row) {
+        if (std::isfinite(row.loss)) {
+          sum = decay * sum + row.loss;
           weight = decay * weight + 1;
         }
         return sum / weight;
       },
       "#1f4e9c", "2.2", 1);
+}
 
-  const LogRow *lastHeldOut = nullptr;
-  const LogRow *lastLoss = nullptr;
+void LossPicture::drawHeldOutLosses() {
+  for (const LogRow &row : rows)
+    if (row.hasHeldOut && std::isfinite(row.heldOut))
+      svg += str("<circle cx=\"", fixed(x.at(row.step), 1), "\" cy=\"",
+                 fixed(y.at(row.heldOut), 1),
+                 "\" r=\"4.5\" fill=\"#d65f1e\" stroke=\"#fff\"/>\n");
+}
+
+void LossPicture::drawLegend() {
+  const LogRow *lastLoss = nullptr, *lastHeldOut = nullptr;
   for (const LogRow &row : rows) {
     if (std::isfinite(row.loss))
       lastLoss = &row;
-    if (!row.hasHeldOut || !std::isfinite(row.heldOut))
-      continue;
-    lastHeldOut = &row;
-    svg += str("<circle cx=\"", fixed(x.at(row.step), 1), "\" cy=\"",
-               fixed(y.at(row.heldOut), 1),
-               "\" r=\"4.5\" fill=\"#d65f1e\" stroke=\"#fff\"/>\n");
+    if (row.hasHeldOut && std::isfinite(row.heldOut))
+      lastHeldOut = &row;
   }
-  double legend = left;
-  svg += str("<line x1=\"", legend, "\" y1=\"30\" x2=\"", legend + 26,
+  svg += str("<line x1=\"", left, "\" y1=\"30\" x2=\"", left + 26,
              "\" y2=\"30\" stroke=\"#1f4e9c\" stroke-width=\"2.2\"/>\n");
-  text(legend + 32, 34.5, "start",
+  text(left + 32, 34.5, "start",
        str("train, smoothed",
            lastLoss ? str(" (last step ", fixed(lastLoss->loss, 4), ")") : ""));
-  if (lastHeldOut) {
-    legend = left + 330;
-    svg += str("<circle cx=\"", legend + 13,
-               "\" cy=\"30\" r=\"4.5\" fill=\"#d65f1e\"/>\n");
-    text(legend + 26, 34.5, "start",
-         str("held out (last ", fixed(lastHeldOut->heldOut, 4), ")"));
-  }
-  return svg + "</svg>\n";
+  if (!lastHeldOut)
+    return;
+  double second = left + 330;
+  svg += str("<circle cx=\"", second + 13,
+             "\" cy=\"30\" r=\"4.5\" fill=\"#d65f1e\"/>\n");
+  text(second + 26, 34.5, "start",
+       str("held out (last ", fixed(lastHeldOut->heldOut, 4), ")"));
+}
+
+std::string lossPicture(const std::vector<LogRow> &rows,
+                        const std::string &unit) {
+  return LossPicture(rows, unit).draw();
 }
 
 } // namespace fp8::rt

@@ -15,8 +15,8 @@ static void readArguments(fp8_step &step, const char *inputs) {
   TensorFile file;
   if (inputs)
     file = readSafeTensors(inputs);
-  std::vector<Named> targets = namesOf(step.executable.arguments);
-  std::vector<Named> sources = namesOf(file);
+  std::vector<NamedTensor> targets = namesOf(step.executable.arguments);
+  std::vector<NamedTensor> sources = namesOf(file);
   Binding binding = bindByPath(targets, sources);
   if (!binding.complete())
     throw Error(FP8_ERROR_MISMATCH,

@@ -126,7 +126,7 @@ std::string StoredState::treeJson() const {
 
 std::string StoredState::storedJson() const {
   nlohmann::json json = nlohmann::json::array();
-  for (const Named &named : stored)
+  for (const NamedTensor &named : stored)
     json.push_back(named.name);
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

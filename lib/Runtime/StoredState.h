@@ -27,7 +27,7 @@ public:
   /// A tensor of the user's tree, and where its value belongs: an argument of
   /// the step, one of `store`, or both; -1 stands for none.
   struct Leaf {
-    Named named;
+    NamedTensor named;
     bool zeroInit = false;
     int64_t argument = -1;
     int64_t storeArgument = -1;
@@ -38,7 +38,7 @@ public:
 
   bool changes() const { return store != nullptr; }
   /// The arguments of the step that `store` computes.
-  const std::vector<Named> &storedNames() const { return stored; }
+  const std::vector<NamedTensor> &storedNames() const { return stored; }
   /// Return as JSON the tensors of the tree that `load` computes (path to dtype
   /// and shape), and the paths of the arguments that store them.
   std::string treeJson() const;
@@ -75,7 +75,7 @@ private:
   const fp8_executable *load;
   int threads;
   std::vector<Leaf> leaves;
-  std::vector<Named> stored;
+  std::vector<NamedTensor> stored;
   // The step's argument for each result of `store` and argument of `load`.
   std::vector<size_t> storedArguments, loadedArguments;
   std::optional<fp8_memory> storeTook, loadTook;

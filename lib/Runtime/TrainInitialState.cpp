@@ -41,7 +41,7 @@ void Trainer::begin(const InitialValues &initial) {
   StoredState &form = isStored ? asStored : *state;
   const std::vector<StoredState::Leaf> &tree = form.tree();
   std::vector<size_t> leaves, optionalLeaves; // behind the keys
-  std::vector<Named> targets, optional;
+  std::vector<NamedTensor> targets, optional;
   for (size_t i : keyArguments(step->executable))
     optional.push_back({arguments()[i].name, arguments()[i].type});
   size_t numKeys = optional.size();

@@ -60,6 +60,13 @@ private:
   Value getDotOf(Value value);
   bool isProduct(Value value);
   void collectFactors(Value value, SmallVectorImpl<Value> &factors);
+  struct ChannelDims;
+  std::string findActivation(GatedUnit &unit, Value product,
+                             const Branch &gate);
+  std::string findWeights(GatedUnit &unit, Value product, const Branch &gate,
+                          const Branch &linear, const ChannelDims &dims);
+  std::string findLinearBias(GatedUnit &unit, Value product,
+                             const Branch &linear, const ChannelDims &dims);
   std::string prove(GatedUnit &unit, Value product, const Branch &gate,
                     const Branch &linear);
   DependenceKind getDependenceKind(Value value, unsigned number,
@@ -500,12 +507,10 @@ static StringRef matchMultiple(const Samples &values) {
   return "";
 }
 
-/// Proves that `product`, which is linear in `linear`, is that value times a
-/// known activation of `gate`, and finds the channels of all three weights.
+/// Finds the activation of the gate: `product` with a linear branch of one.
 /// Returns an empty string or what is missing.
-std::string Finder::prove(GatedUnit &unit, Value product, const Branch &gate,
-                          const Branch &linear) {
-  // If the linear branch is one, the product is the activation of the gate.
+std::string Finder::findActivation(GatedUnit &unit, Value product,
+                                   const Branch &gate) {
   Samples ones;
   ones.fill(1);
   auto variable = [&](Value value) -> std::optional<Samples> {
@@ -524,38 +529,47 @@ std::string Finder::prove(GatedUnit &unit, Value product, const Branch &gate,
   if (unit.activation.empty())
     return "the activation of the gate is none of silu, gelu, gelu_tanh, "
            "quick_gelu, relu, sigmoid and identity";
+  return "";
+}
 
-  const DotInfo &down = layers.getDots()[unit.down];
-  DotSides sides = getSides(down);
-  SmallVector<int64_t> otherDims(sides.otherBatching),
-      weightDims(sides.weightBatching);
-  llvm::append_range(otherDims, sides.otherContracting);
-  llvm::append_range(weightDims, sides.weightContracting);
-  SmallVector<int64_t> sizes;
-  unit.channels = 1;
-  for (int64_t dim : otherDims) {
-    sizes.push_back(shapeOf(product)[dim]);
-    unit.channels *= sizes.back();
-  }
-  auto spread = [&](int64_t channel, ArrayRef<int64_t> dims, size_t rank) {
+/// The dimensions of the product and of the weight of the down layer that hold
+/// the channels, and their sizes.
+struct Finder::ChannelDims {
+  SmallVector<int64_t> product, weight, sizes;
+
+  /// Returns the index of a channel among `dims`, which is 0 along all others.
+  static Index indexOf(int64_t channel, ArrayRef<int64_t> dims,
+                       ArrayRef<int64_t> sizes, size_t rank) {
     Index index(rank, 0);
     for (auto [dim, at] : llvm::zip_equal(dims, unflatten(channel, sizes)))
       index[dim] = at;
     return index;
-  };
+  }
+  Index inProduct(int64_t channel, Value value) const {
+    return indexOf(channel, product, sizes, shapeOf(value).size());
+  }
+  Index inWeight(int64_t channel, Value value) const {
+    return indexOf(channel, weight, sizes, shapeOf(value).size());
+  }
+};
 
+/// Finds the channels of the three weights. Returns an empty string or what is
+/// missing.
+std::string Finder::findWeights(GatedUnit &unit, Value product,
+                                const Branch &gate, const Branch &linear,
+                                const ChannelDims &dims) {
+  const DotInfo &down = layers.getDots()[unit.down];
   auto downPlace = [&](int64_t i, Value &parameter, Index &at,
                        SmallVectorImpl<int64_t> &layerDims) {
     Value weight = getOperand(down, OperandKind::Weight);
-    return traceToParameter(weight,
-                            spread(i, weightDims, shapeOf(weight).size()),
-                            parameter, at, layerDims);
+    return traceToParameter(weight, dims.inWeight(i, weight), parameter, at,
+                            layerDims);
   };
   auto branchPlace = [&](const Branch &branch) {
     return [&](int64_t i, Value &parameter, Index &at,
                SmallVectorImpl<int64_t> &layerDims) {
       Value value = product;
-      Index index = spread(i, otherDims, shapeOf(product).size());
+      Index index = dims.inProduct(i, product);
       if (!traceTo(value, index, branch.number) ||
           !traceTo(value, index, numbers.get(branch.dot->dot->getResult(0))))
         return false;
@@ -565,25 +579,31 @@ std::string Finder::prove(GatedUnit &unit, Value product, const Branch &gate,
                               *element, parameter, at, layerDims);
     };
   };
-  auto describe = [](StringRef name) {
+  auto missing = [](StringRef name) {
     return "the channels of the " + name.str() +
            " layer are no regular part of one parameter";
   };
   std::optional<ParameterChannels> found =
       getChannels(unit.channels, downPlace);
   if (!found)
-    return describe("down");
+    return missing("down");
   unit.downWeight = *found;
   found = getChannels(unit.channels, branchPlace(gate));
   if (!found)
-    return describe("gate");
+    return missing("gate");
   unit.gateWeight = *found;
   found = getChannels(unit.channels, branchPlace(linear));
   if (!found)
-    return describe("linear");
+    return missing("linear");
   unit.linearWeight = *found;
+  return "";
+}
 
-  // The bias of the linear branch is scaled with it.
+/// Finds the channels of the bias of the linear branch, if it has one: the bias
+/// is scaled with the branch. Returns an empty string or what is missing.
+std::string Finder::findLinearBias(GatedUnit &unit, Value product,
+                                   const Branch &linear,
+                                   const ChannelDims &dims) {
   Value value = linear.value;
   while (value && !forward.contains(value.getDefiningOp())) {
     if (auto add = value.getDefiningOp<stablehlo::AddOp>()) {
@@ -593,7 +613,7 @@ std::string Finder::prove(GatedUnit &unit, Value product, const Branch &gate,
       auto biasPlace = [&](int64_t i, Value &parameter, Index &at,
                            SmallVectorImpl<int64_t> &layerDims) {
         Value from = product;
-        Index index = spread(i, otherDims, shapeOf(product).size());
+        Index index = dims.inProduct(i, product);
         return traceTo(from, index, linear.number) &&
                traceTo(from, index, number) &&
                traceToParameter(bias, index, parameter, at, layerDims);
@@ -609,6 +629,29 @@ std::string Finder::prove(GatedUnit &unit, Value product, const Branch &gate,
         slice ? slice->getOperand(0) : views.getSameElementsSource(value, user);
   }
   return "";
+}
+
+/// Proves that `product`, which is linear in `linear`, is that value times a
+/// known activation of `gate`, and finds the channels of all three weights.
+/// Returns an empty string or what is missing.
+std::string Finder::prove(GatedUnit &unit, Value product, const Branch &gate,
+                          const Branch &linear) {
+  if (std::string missing = findActivation(unit, product, gate);
+      !missing.empty())
+    return missing;
+  DotSides sides = getSides(layers.getDots()[unit.down]);
+  ChannelDims dims;
+  llvm::append_range(dims.product, sides.otherBatching);
+  llvm::append_range(dims.product, sides.otherContracting);
+  llvm::append_range(dims.weight, sides.weightBatching);
+  llvm::append_range(dims.weight, sides.weightContracting);
+  for (int64_t dim : dims.product)
+    dims.sizes.push_back(shapeOf(product)[dim]);
+  unit.channels = ShapedType::getNumElements(dims.sizes);
+  if (std::string missing = findWeights(unit, product, gate, linear, dims);
+      !missing.empty())
+    return missing;
+  return findLinearBias(unit, product, linear, dims);
 }
 
 /// Finds the dots of the unit's layer that read the product.

@@ -6,14 +6,11 @@
 //  2. Every value is classified as constant, weight (computed from parameters
 //     alone) or data.
 //  3. Dots that the loss depends on and that read a weight are the forward
-//  dots.
-//     They define the layers.
+//     dots. They define the layers.
 //  4. Other dots with a weight are dgrad if they contract the other dimensions
-//  of
-//     the weight.
+//     of the weight.
 //  5. Dots without a weight that read the activation of a layer and contract
-//  its
-//     token dimensions are wgrad.
+//     its token dimensions are wgrad.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,7 +84,10 @@ struct Analyzer {
   void findSavedUses(SmallVectorImpl<OpOperand *> &uses) const;
   bool inForwardPass(Operation *op) const;
   bool isOneHot(Value value, Operation *user) const;
+  struct WeightDot;
+  WeightDot getWeightDot(stablehlo::DotGeneralOp dot);
   void classifyWithWeight(unsigned index);
+  Layer makeLayer(unsigned index, const WeightDot &own);
   void classifyWithoutWeight(unsigned index);
   std::string getChangedParameter(Value value, Operation *user) const;
   bool matchWgrad(unsigned index, bool activationIsLhs);
@@ -285,47 +285,62 @@ bool Analyzer::isOneHot(Value value, Operation *user) const {
   });
 }
 
+/// The operands of a dot with a weight: the values, the dimensions that the dot
+/// contracts or batches of them, and the views from their roots.
+struct Analyzer::WeightDot {
+  bool weightIsLhs;
+  Value weight, other;
+  ArrayRef<int64_t> weightDims, otherDims, otherBatch;
+  SmallVector<Value> weightChain, otherChain;
+  /// The dimensions of the weight's root that are contracted.
+  llvm::SmallBitVector contracted;
+  Value weightRoot() const { return weightChain.back(); }
+  Value otherRoot() const { return otherChain.back(); }
+};
+
+Analyzer::WeightDot Analyzer::getWeightDot(stablehlo::DotGeneralOp dot) {
+  auto dims = dot.getDotDimensionNumbers();
+  WeightDot own;
+  own.weightIsLhs =
+      origins.get(views.getViewRoot(dot.getLhs(), dot)) == Origin::Weight;
+  own.weight = dot.getLhs();
+  own.other = dot.getRhs();
+  own.weightDims = dims.getLhsContractingDimensions();
+  own.otherDims = dims.getRhsContractingDimensions();
+  own.otherBatch = dims.getRhsBatchingDimensions();
+  if (!own.weightIsLhs) {
+    std::swap(own.weight, own.other);
+    std::swap(own.weightDims, own.otherDims);
+    own.otherBatch = dims.getLhsBatchingDimensions();
+  }
+  own.weightChain = views.getView(own.weight, dot);
+  own.otherChain = views.getSameElements(own.other, dot);
+  own.contracted =
+      unite(getDimSets(own.weightChain), own.weightDims,
+            cast<RankedTensorType>(own.weightRoot().getType()).getRank());
+  return own;
+}
+
 void Analyzer::classifyWithWeight(unsigned index) {
   DotInfo &info = dots[index];
-  auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
-  auto dims = dot.getDotDimensionNumbers();
-  bool weightIsLhs =
-      origins.get(views.getViewRoot(dot.getLhs(), dot)) == Origin::Weight;
-  Value weight = weightIsLhs ? dot.getLhs() : dot.getRhs();
-  Value other = weightIsLhs ? dot.getRhs() : dot.getLhs();
-  ArrayRef<int64_t> lhsContracting = dims.getLhsContractingDimensions();
-  ArrayRef<int64_t> rhsContracting = dims.getRhsContractingDimensions();
-  ArrayRef<int64_t> weightDims = weightIsLhs ? lhsContracting : rhsContracting;
-  ArrayRef<int64_t> otherDims = weightIsLhs ? rhsContracting : lhsContracting;
-  ArrayRef<int64_t> otherBatch = weightIsLhs ? dims.getRhsBatchingDimensions()
-                                             : dims.getLhsBatchingDimensions();
-
-  SmallVector<Value> weightChain = views.getView(weight, dot);
-  Value weightRoot = weightChain.back();
-  DimSets weightSets = getDimSets(weightChain);
-  llvm::SmallBitVector contracted =
-      unite(weightSets, weightDims,
-            cast<RankedTensorType>(weightRoot.getType()).getRank());
-  unsigned weightNumber = numbers.get(weightRoot);
-  SmallVector<Value> otherChain = views.getSameElements(other, dot);
-  Value otherRoot = otherChain.back();
-  info.layer = getPath(origins.getParameter(weightRoot));
-  if (llvm::is_contained(function.getArguments(), weightRoot))
-    for (unsigned dim : contracted.set_bits())
+  WeightDot own = getWeightDot(cast<stablehlo::DotGeneralOp>(info.dot));
+  info.layer = getPath(origins.getParameter(own.weightRoot()));
+  if (llvm::is_contained(function.getArguments(), own.weightRoot()))
+    for (unsigned dim : own.contracted.set_bits())
       info.contractedOfParameter.push_back(dim);
   auto setKinds = [&](OperandKind otherKind) {
-    info.lhs = weightIsLhs ? OperandKind::Weight : otherKind;
-    info.rhs = weightIsLhs ? otherKind : OperandKind::Weight;
+    info.lhs = own.weightIsLhs ? OperandKind::Weight : otherKind;
+    info.rhs = own.weightIsLhs ? otherKind : OperandKind::Weight;
   };
 
   // The layers with this weight, by the dimensions of it that they contract.
   SmallVector<unsigned, 2> same, complementary;
   for (auto [i, layer] : llvm::enumerate(layers)) {
-    if (layer.weight != weightNumber)
+    if (layer.weight != numbers.get(own.weightRoot()))
       continue;
-    if (layer.weightContracted == contracted)
+    if (layer.weightContracted == own.contracted)
       same.push_back(i);
-    else if (!layer.weightContracted.anyCommon(contracted))
+    else if (!layer.weightContracted.anyCommon(own.contracted))
       complementary.push_back(i);
   }
 
@@ -334,7 +349,7 @@ void Analyzer::classifyWithWeight(unsigned index) {
     info.role = DotRole::Dgrad;
     setKinds(OperandKind::Gradient);
     for (unsigned i : complementary)
-      layers[i].gradients.push_back(numbers.get(otherRoot));
+      layers[i].gradients.push_back(numbers.get(own.otherRoot()));
     layersOfDot[index] = complementary;
     return;
   }
@@ -352,29 +367,33 @@ void Analyzer::classifyWithWeight(unsigned index) {
     layersOfDot[index] = same;
   else
     layersOfDot[index] = {static_cast<unsigned>(layers.size())};
+  layers.push_back(makeLayer(index, own));
+}
 
-  auto otherRootType = cast<RankedTensorType>(otherRoot.getType());
-  DimSets otherSets = getDimSets(otherChain);
+/// Returns the layer of a forward dot.
+Layer Analyzer::makeLayer(unsigned index, const WeightDot &own) {
+  auto rootType = cast<RankedTensorType>(own.otherRoot().getType());
   Layer layer;
   layer.info = index;
-  layer.weight = weightNumber;
-  layer.weightContracted = contracted;
-  layer.activation = numbers.get(otherRoot);
+  layer.weight = numbers.get(own.weightRoot());
+  layer.weightContracted = own.contracted;
+  layer.activation = numbers.get(own.otherRoot());
   // The dimensions of the root that the tokens span. They may overlap with the
   // other dimensions: the rows of a patch are part of the rows of the image.
   SmallVector<int64_t> tokenDims;
   for (int64_t dim :
-       llvm::seq(cast<RankedTensorType>(other.getType()).getRank()))
-    if (!llvm::is_contained(otherDims, dim) &&
-        !llvm::is_contained(otherBatch, dim))
+       llvm::seq(cast<RankedTensorType>(own.other.getType()).getRank()))
+    if (!llvm::is_contained(own.otherDims, dim) &&
+        !llvm::is_contained(own.otherBatch, dim))
       tokenDims.push_back(dim);
-  layer.activationRest = unite(otherSets, tokenDims, otherRootType.getRank());
-  for (auto [dim, size] : llvm::enumerate(otherRootType.getShape()))
+  layer.activationRest =
+      unite(getDimSets(own.otherChain), tokenDims, rootType.getRank());
+  for (auto [dim, size] : llvm::enumerate(rootType.getShape()))
     if (size == 1)
       layer.activationRest.reset(dim);
   layer.weightShape =
-      llvm::to_vector(cast<RankedTensorType>(weight.getType()).getShape());
-  layers.push_back(std::move(layer));
+      llvm::to_vector(cast<RankedTensorType>(own.weight.getType()).getShape());
+  return layer;
 }
 
 static int64_t getNumElements(Value value) {
@@ -542,89 +561,113 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
              "the weight gradient of no layer";
 }
 
+namespace {
+/// Finds the layers whose outputs other layers read, by following the forward
+/// pass.
+class ReadLayers {
+public:
+  ReadLayers(const Analyzer &analyzer) : analyzer(analyzer) {
+    for (auto [i, layer] : llvm::enumerate(analyzer.layers))
+      if (!analyzer.dots[layer.info].recomputed)
+        layerOfOp[analyzer.dots[layer.info].dot] = i;
+    read.resize(analyzer.layers.size());
+    visit(analyzer.function.getBody());
+  }
+
+  bool contains(unsigned layer) const { return read.test(layer); }
+
+private:
+  void visit(Region &region);
+  void visitLoop(Operation &loop);
+  void visitBranch(Operation &branch);
+  void visitOp(Operation &op);
+  bool merge(Value from, Value into);
+
+  const Analyzer &analyzer;
+  DenseMap<Operation *, unsigned> layerOfOp;
+  llvm::BitVector read;
+  /// The layers that every value of the forward pass depends on.
+  DenseMap<Value, llvm::BitVector> reached;
+};
+} // namespace
+
+/// Adds the layers of `from` to those of `into`. Returns whether there are new
+/// ones.
+bool ReadLayers::merge(Value from, Value into) {
+  llvm::BitVector bits = reached.lookup(into);
+  bits.resize(read.size());
+  llvm::BitVector before = bits;
+  bits |= reached.lookup(from);
+  bool changed = bits != before;
+  reached[into] = std::move(bits);
+  return changed;
+}
+
+void ReadLayers::visitLoop(Operation &loop) {
+  Region &body = loop.getRegion(1);
+  Operation &yield = body.front().back();
+  for (unsigned i = 0; i < loop.getNumOperands(); ++i)
+    merge(loop.getOperand(i), body.getArgument(i));
+  for (bool changed = true; changed;) {
+    visit(body);
+    changed = false;
+    for (unsigned i = 0; i < loop.getNumOperands(); ++i)
+      changed |= merge(yield.getOperand(i), body.getArgument(i));
+  }
+  for (unsigned i = 0; i < loop.getNumOperands(); ++i)
+    merge(body.getArgument(i), loop.getResult(i));
+}
+
+void ReadLayers::visitBranch(Operation &branch) {
+  for (Region &region : branch.getRegions()) {
+    visit(region);
+    for (OpResult result : branch.getResults())
+      merge(region.front().back().getOperand(result.getResultNumber()), result);
+  }
+}
+
+void ReadLayers::visitOp(Operation &op) {
+  llvm::BitVector bits(read.size());
+  stablehlo::forEachRead(&op,
+                         [&](Value value) { bits |= reached.lookup(value); });
+  auto it = layerOfOp.find(&op);
+  if (it != layerOfOp.end()) {
+    read |= bits;
+    bits.set(it->second);
+  }
+  for (OpResult result : op.getResults())
+    reached[result] = bits;
+}
+
+void ReadLayers::visit(Region &region) {
+  for (Operation &op : region.front()) {
+    if (!analyzer.inForwardPass(&op))
+      continue;
+    if (isa<stablehlo::WhileOp>(op))
+      visitLoop(op);
+    else if (isBranch(&op))
+      visitBranch(op);
+    else if (isBarrier(&op))
+      for (auto [result, operand] :
+           llvm::zip_equal(op.getResults(), op.getOperands()))
+        merge(operand, result);
+    else
+      visitOp(op);
+  }
+}
+
 /// Marks the heads: layers whose output no other layer's input depends on.
 void Analyzer::findHeads() {
-  DenseMap<Operation *, unsigned> layerOfOp;
-  for (auto [i, layer] : llvm::enumerate(layers))
-    if (!dots[layer.info].recomputed)
-      layerOfOp[dots[layer.info].dot] = i;
-  llvm::BitVector read(layers.size());
-  // The layers that every value of the forward pass depends on.
-  DenseMap<Value, llvm::BitVector> reached;
-  auto merge = [&](Value from, llvm::BitVector &bits) {
-    auto it = reached.find(from);
-    if (it != reached.end())
-      bits |= it->second;
-  };
-  auto mergeInto = [&](Value from, Value into) {
-    llvm::BitVector bits = reached.lookup(into);
-    bits.resize(layers.size());
-    llvm::BitVector before = bits;
-    merge(from, bits);
-    bool changed = bits != before;
-    reached[into] = std::move(bits);
-    return changed;
-  };
-  std::function<void(Region &)> visit;
-  auto visitLoop = [&](Operation &loop) {
-    Operation &yield = loop.getRegion(1).front().back();
-    for (unsigned i = 0; i < loop.getNumOperands(); ++i)
-      mergeInto(loop.getOperand(i), loop.getRegion(1).getArgument(i));
-    for (bool changed = true; changed;) {
-      visit(loop.getRegion(1));
-      changed = false;
-      for (unsigned i = 0; i < loop.getNumOperands(); ++i)
-        changed |=
-            mergeInto(yield.getOperand(i), loop.getRegion(1).getArgument(i));
-    }
-    for (unsigned i = 0; i < loop.getNumOperands(); ++i)
-      mergeInto(loop.getRegion(1).getArgument(i), loop.getResult(i));
-  };
-  auto visitBranch = [&](Operation &branch) {
-    for (Region &region : branch.getRegions()) {
-      visit(region);
-      for (OpResult result : branch.getResults())
-        mergeInto(region.front().back().getOperand(result.getResultNumber()),
-                  result);
-    }
-  };
-  visit = [&](Region &region) {
-    for (Operation &op : region.front()) {
-      if (!inForwardPass(&op))
-        continue;
-      if (isa<stablehlo::WhileOp>(op)) {
-        visitLoop(op);
-      } else if (isBranch(&op)) {
-        visitBranch(op);
-      } else if (isBarrier(&op)) {
-        for (auto [result, operand] :
-             llvm::zip_equal(op.getResults(), op.getOperands()))
-          mergeInto(operand, result);
-      } else {
-        llvm::BitVector bits(layers.size());
-        stablehlo::forEachRead(&op, [&](Value value) { merge(value, bits); });
-        auto it = layerOfOp.find(&op);
-        if (it != layerOfOp.end()) {
-          read |= bits;
-          bits.set(it->second);
-        }
-        for (OpResult result : op.getResults())
-          reached[result] = bits;
-      }
-    }
-  };
-  visit(function.getBody());
-
+  ReadLayers read(*this);
+  auto isHead = [&](unsigned layer) { return !read.contains(layer); };
   for (auto [i, info] : llvm::enumerate(dots))
     info.head = !layersOfDot[i].empty() &&
                 llvm::all_of(layersOfDot[i], [&](unsigned layer) {
-                  const Layer &l = layers[layer];
                   // A recomputed dot represents its original.
-                  if (dots[l.info].recomputed)
-                    return llvm::all_of(layersOfDot[l.info], [&](unsigned o) {
-                      return !read.test(o);
-                    });
-                  return !read.test(layer);
+                  unsigned dot = layers[layer].info;
+                  return dots[dot].recomputed
+                             ? llvm::all_of(layersOfDot[dot], isHead)
+                             : isHead(layer);
                 });
 }
 

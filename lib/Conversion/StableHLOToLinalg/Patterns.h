@@ -10,6 +10,10 @@ class TypeConverter;
 
 namespace mlir::fp8 {
 
+/// Lowers gather, scatter, dynamic_slice and dynamic_update_slice.
+void populateIndexedAccessPatterns(const TypeConverter &converter,
+                                   RewritePatternSet &patterns);
+
 /// Lowers rng_bit_generator.
 void populateRandomBitsPatterns(const TypeConverter &converter,
                                 RewritePatternSet &patterns);
