@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -84,6 +85,11 @@ LogicalResult BlockLowering::planScratch() {
     bool shared;
   };
   SmallVector<Taken> placed;
+  if (rows > 0 && !(scatter = findScatter()))
+    return kernel->emitOpError("expected one scatter, because its plan says "
+                               "how many rows a block owns");
+  // No part needs memory for a dot and for sums of columns.
+  dotBytes = std::max(dotBytes, columnSumBytes());
   auto place = [&](Local &local, std::pair<unsigned, unsigned> lifetime,
                    bool shared) {
     SmallVector<std::pair<int64_t, int64_t>> taken;
@@ -132,6 +138,8 @@ LogicalResult BlockLowering::measure() {
 }
 
 int64_t BlockLowering::getBlocks() {
+  if (rows > 0)
+    return llvm::divideCeil(scatter->numRows, rows);
   return scratchBytes > 0 ? std::min(countTasks(), kMostScratchBlocks)
                           : countTasks();
 }
@@ -154,7 +162,7 @@ Value BlockLowering::prepareArguments() {
   }
   thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
   block = gpu::BlockIdOp::create(builder, loc, gpu::Dimension::x);
-  if (getBlocks() == countTasks())
+  if (rows > 0 || getBlocks() == countTasks())
     return block;
   auto loop =
       scf::ForOp::create(builder, loc, block, constantIndex(countTasks()),
@@ -217,117 +225,3 @@ std::optional<int64_t> BlockLowering::alignmentOf(Value buffer, AffineMap map,
 }
 
 void BlockLowering::emitPartEnd() { gpu::BarrierOp::create(builder, loc); }
-
-/// Writes the constant into the part of the buffer that this block owns.
-void BlockLowering::emitFill(linalg::FillOp fill) {
-  Value buffer = fill.getOutputs()[0];
-  auto type = cast<MemRefType>(buffer.getType());
-  Nest nest;
-  Loops loops = loopsOver(buffer);
-  SmallVector<unsigned> order =
-      llvm::to_vector(llvm::seq<unsigned>(loops.extent.size()));
-  int64_t points = 1;
-  for (int64_t extent : loops.extent)
-    points *= extent;
-  if (points == 0)
-    return;
-  forPoints(
-      points, thread, threads, /*together=*/false, [&](Value point, Value) {
-        setIndices(point, order, loops.extent, 1, loops);
-        store(fill.getInputs()[0], buffer,
-              builder.getMultiDimIdentityMap(type.getRank()), nest, loops, 1);
-      });
-}
-
-//===----------------------------------------------------------------------===//
-// Loop nests that are the code of one task
-//===----------------------------------------------------------------------===//
-
-/// Collects the accesses of a nest. Returns false if it has other effects or
-/// control flow than plain loops and branches.
-static bool collectAccesses(Operation *nest,
-                            SmallVectorImpl<Operation *> &accesses) {
-  WalkResult result = nest->walk([&](Operation *op) {
-    if (isa<memref::LoadOp, memref::StoreOp>(op))
-      accesses.push_back(op);
-    else if (!isa<scf::ForOp, scf::IfOp, scf::YieldOp>(op) &&
-             !isMemoryEffectFree(op))
-      return WalkResult::interrupt();
-    return WalkResult::advance();
-  });
-  return !result.wasInterrupted();
-}
-
-static std::pair<Value, OperandRange> placeOf(Operation *access) {
-  if (auto load = dyn_cast<memref::LoadOp>(access))
-    return {load.getMemRef(), load.getIndices()};
-  auto store = cast<memref::StoreOp>(access);
-  return {store.getMemRef(), store.getIndices()};
-}
-
-/// Returns true if the iterations of `loop` access disjoint elements of
-/// everything that the nest writes, and nothing outside of the loop depends on
-/// them.
-static bool isIndependent(scf::ForOp loop, ArrayRef<Operation *> accesses) {
-  if (loop.getNumResults() != 0)
-    return false;
-  llvm::SmallPtrSet<Value, 4> written;
-  for (Operation *access : accesses)
-    if (isa<memref::StoreOp>(access))
-      written.insert(placeOf(access).first);
-  llvm::SmallDenseMap<Value, llvm::SmallBitVector> positions;
-  for (Operation *access : accesses) {
-    auto [memref, indices] = placeOf(access);
-    if (!written.contains(memref))
-      continue;
-    if (!loop->isProperAncestor(access))
-      return false;
-    llvm::SmallBitVector own(indices.size());
-    for (auto [i, index] : llvm::enumerate(indices))
-      if (index == loop.getInductionVar())
-        own.set(i);
-    auto [it, isNew] = positions.try_emplace(memref, own);
-    if (!isNew)
-      it->second &= own;
-  }
-  return llvm::all_of(positions,
-                      [](const auto &entry) { return entry.second.any(); });
-}
-
-/// Distributes the iterations of an independent loop over the threads, which
-/// all run the loops around it. Without such a loop, a single thread runs the
-/// nest.
-void BlockLowering::emitIrregular(Operation *nest) {
-  SmallVector<Operation *> accesses;
-  scf::ForOp shared;
-  if (collectAccesses(nest, accesses))
-    nest->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
-      if (!isIndependent(loop, accesses))
-        return WalkResult::advance();
-      shared = loop;
-      return WalkResult::interrupt();
-    });
-  if (!shared)
-    return ifThen(isBelow(thread, 1), [&] { cloneIrregular(nest); });
-  // The clone has its loops in the same order.
-  int64_t number = -1, current = 0;
-  nest->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
-    if (loop == shared)
-      number = current;
-    ++current;
-  });
-  Operation *copy = cloneIrregular(nest);
-  scf::ForOp own;
-  current = 0;
-  copy->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
-    if (current++ == number)
-      own = loop;
-  });
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(own);
-  Value first = arith::MulIOp::create(builder, loc, thread, own.getStep());
-  own.getLowerBoundMutable().assign(
-      arith::AddIOp::create(builder, loc, own.getLowerBound(), first));
-  own.getStepMutable().assign(arith::MulIOp::create(builder, loc, own.getStep(),
-                                                    constantIndex(threads)));
-}

@@ -7,6 +7,8 @@
 
 #include "fp8/Codegen/Target.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 namespace mlir::fp8::gpu_codegen {
 
 using lowering::KernelLowering;
@@ -33,7 +35,7 @@ public:
                        inOrder ? std::optional(plan.getTile().back())
                                : std::nullopt),
         target(target), threads(plan.getThreads()), stages(plan.getStages()),
-        wgmma(plan.getWgmma()), alignments(alignments) {}
+        wgmma(plan.getWgmma()), rows(plan.getRows()), alignments(alignments) {}
 
   /// Finds out what memory the kernel needs, without emitting code.
   LogicalResult measure();
@@ -41,6 +43,17 @@ public:
   /// Bytes of shared memory, and of global memory per block.
   int64_t getSharedBytes() const { return sharedBytes; }
   int64_t getScratchBytes() const { return scratchBytes; }
+  /// A loop nest that updates rows of its results, and the loop over their
+  /// columns. Dimension `dim` of the results counts the rows.
+  struct Scatter {
+    Operation *nest;
+    scf::ForOp columns;
+    unsigned dim;
+    int64_t numRows;
+  };
+  std::optional<Scatter> findScatter() const;
+  /// Returns whether several threads can share the sums of a column.
+  bool hasColumnSums() const;
   /// The alignment that shared memory needs.
   int64_t getSharedAlignment() const { return dotAlignment; }
   /// Returns the number of blocks; less than that of tiles if blocks need
@@ -60,6 +73,8 @@ private:
   LogicalResult emitDot(linalg::GenericOp op) override;
   void emitFill(linalg::FillOp fill) override;
   void emitIrregular(Operation *nest) override;
+  Value firstRow();
+  void keepOwnRows(Value row);
   void emitParallelLoops(const Nest &nest, Loops &loops,
                          ArrayRef<unsigned> order) override;
   void emitPartEnd() override;
@@ -79,6 +94,24 @@ private:
                   ArrayRef<int64_t> counts, int64_t lanes, Loops &loops);
   void emitGroupReduction(const Nest &nest, Loops &loops,
                           ArrayRef<unsigned> order);
+  // Sums whose columns have several threads each.
+  struct ColumnSums;
+  int64_t columnSumBytes() const;
+  bool emitColumnSums(const Nest &nest, Loops &loops, ArrayRef<unsigned> order);
+  SmallVector<Value> startColumnSums(const Nest &nest, Loops &loops,
+                                     ArrayRef<unsigned> order,
+                                     ArrayRef<int64_t> counts,
+                                     ColumnSums &sums);
+  Value setBlockIndices(const lowering::SumBlocks &blocks, Value number,
+                        Loops &loops);
+  void storeColumnSums(const Nest &nest, const Loops &outer,
+                       const lowering::SumBlocks &blocks,
+                       const ColumnSums &sums, Value number);
+  SmallVector<Value> addColumnSums(const ColumnSums &sums, Value count,
+                                   ValueRange carried);
+  Value placeOfSum(const ColumnSums &sums, Value group);
+
+  // Sums of a group of threads.
   SmallVector<Value> emitGroupSums(const Nest &nest, Loops &loops,
                                    ArrayRef<ReductionLoop> order,
                                    ArrayRef<Operation *> combiners,
@@ -90,6 +123,9 @@ private:
   /// `otherwise`.
   SmallVector<Value> ifThen(Value condition, ValueRange otherwise,
                             function_ref<SmallVector<Value>()> body);
+  SmallVector<Value> ifThenElse(Value condition, TypeRange types,
+                                function_ref<SmallVector<Value>()> body,
+                                function_ref<SmallVector<Value>()> otherwise);
   void ifThen(Value condition, function_ref<void()> body);
   Value isBelow(Value index, int64_t bound);
 
@@ -99,6 +135,10 @@ private:
   int64_t stages;
   /// Whether `wgmma` may compute dots.
   bool wgmma;
+  /// The rows of a scatter's result that a block owns; 0 if there is one block.
+  int64_t rows;
+  /// The only scatter of the kernel, if blocks own rows.
+  std::optional<Scatter> scatter;
   /// The alignment of each argument, in bytes.
   SmallVector<int64_t> alignments;
   int64_t sharedBytes = 0, scratchBytes = 0;

@@ -22,11 +22,10 @@ Value BlockLowering::isBelow(Value index, int64_t bound) {
 }
 
 SmallVector<Value>
-BlockLowering::ifThen(Value condition, ValueRange otherwise,
-                      function_ref<SmallVector<Value>()> body) {
-  if (!condition)
-    return body();
-  auto branch = scf::IfOp::create(builder, loc, otherwise.getTypes(), condition,
+BlockLowering::ifThenElse(Value condition, TypeRange types,
+                          function_ref<SmallVector<Value>()> body,
+                          function_ref<SmallVector<Value>()> otherwise) {
+  auto branch = scf::IfOp::create(builder, loc, types, condition,
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
   auto fill = [&](Block *block, function_ref<SmallVector<Value>()> values) {
@@ -34,8 +33,17 @@ BlockLowering::ifThen(Value condition, ValueRange otherwise,
     scf::YieldOp::create(builder, loc, values());
   };
   fill(branch.thenBlock(), body);
-  fill(branch.elseBlock(), [&] { return llvm::to_vector(otherwise); });
+  fill(branch.elseBlock(), otherwise);
   return branch.getResults();
+}
+
+SmallVector<Value>
+BlockLowering::ifThen(Value condition, ValueRange otherwise,
+                      function_ref<SmallVector<Value>()> body) {
+  if (!condition)
+    return body();
+  return ifThenElse(condition, otherwise.getTypes(), body,
+                    [&] { return llvm::to_vector(otherwise); });
 }
 
 void BlockLowering::ifThen(Value condition, function_ref<void()> body) {
@@ -137,6 +145,8 @@ void BlockLowering::emitParallelLoops(const Nest &nest, Loops &loops,
                                       ArrayRef<unsigned> order) {
   if (nest.vectorLoop && nest.reduction.test(*nest.vectorLoop))
     return emitGroupReduction(nest, loops, order);
+  if (emitColumnSums(nest, loops, order))
+    return;
   Nest own = nest;
   own.lanes = lanesPerThread(nest, order, loops);
   own.startsAligned = own.lanes > 1;

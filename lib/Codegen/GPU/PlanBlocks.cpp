@@ -32,6 +32,8 @@ constexpr int64_t kScratchRows = 32;
 /// The number of blocks that keeps all multiprocessors of a large card busy.
 constexpr int64_t kEnoughBlocks = 256;
 constexpr unsigned kThreads = 128, kManyThreads = 256, kMostThreads = 1024;
+/// The threads of a block that sums columns: 16 for each column of a warp.
+constexpr unsigned kColumnThreads = 512;
 /// With more elements, a kernel of one block gets kManyThreads.
 constexpr int64_t kManyElements = 1 << 14;
 
@@ -45,15 +47,15 @@ int64_t largestVolume(KernelOp kernel) {
   return volume;
 }
 
-/// Returns a tile with the iterations of one block's work, filled from the
-/// innermost loop outwards.
-SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
+/// Returns a tile with the iterations of one block's work, but at least
+/// `least` elements, filled from the innermost loop outwards.
+SmallVector<int64_t> tileOfElementwise(KernelOp kernel, int64_t least = 1) {
   ArrayRef<int64_t> domain = kernel.getDomain();
   int64_t iterations = 1;
   for (int64_t extent : domain)
     iterations *= extent;
   int64_t each = std::max<int64_t>(largestVolume(kernel) / iterations, 1);
-  int64_t left = std::max<int64_t>(kBlockWork / each, 1);
+  int64_t left = std::max<int64_t>(kBlockWork / each, least);
   SmallVector<int64_t> tile(domain);
   for (unsigned i = tile.size(); i-- > 0;) {
     tile[i] = tileSize(domain[i], left);
@@ -172,9 +174,17 @@ public:
 private:
   static GPUPlanAttr makePlan(KernelOp kernel, ArrayRef<int64_t> tile,
                               unsigned threads, bool wgmma = false,
-                              unsigned stages = kFewestStages) {
+                              unsigned stages = kFewestStages,
+                              int64_t rows = 0) {
     return GPUPlanAttr::get(kernel.getContext(), tile, cpuTileOf(kernel),
-                            threads, wgmma, stages);
+                            threads, wgmma, stages, rows);
+  }
+
+  static BlockLowering loweringOf(KernelOp kernel, GPUPlanAttr plan,
+                                  const GPUInfo &info) {
+    SmallVector<int64_t> aligned(kernel.getNumArguments(), kLocalAlignment);
+    return BlockLowering(kernel, kernel.getDomain(), plan,
+                         kernel.getBlock().has_value(), info, aligned);
   }
 
   /// The bytes that a block needs.
@@ -183,9 +193,7 @@ private:
   };
   static FailureOr<Memory> measure(KernelOp kernel, GPUPlanAttr plan,
                                    const GPUInfo &info) {
-    SmallVector<int64_t> aligned(kernel.getNumArguments(), kLocalAlignment);
-    BlockLowering lowering(kernel, kernel.getDomain(), plan,
-                           kernel.getBlock().has_value(), info, aligned);
+    BlockLowering lowering = loweringOf(kernel, plan, info);
     if (failed(lowering.measure()))
       return failure();
     return Memory{lowering.getSharedBytes(), lowering.getScratchBytes()};
@@ -277,7 +285,38 @@ private:
       threads = hasIrregular(kernel)                    ? kMostThreads
                 : largestVolume(kernel) > kManyElements ? kManyThreads
                                                         : kThreads;
-    return makePlan(kernel, tileOfElementwise(kernel), threads);
+    GPUPlanAttr plan = makePlan(kernel, tileOfElementwise(kernel), threads);
+    BlockLowering lowering = loweringOf(kernel, plan, info);
+    if (failed(lowering.measure()))
+      return failure();
+    if (lowering.hasColumnSums() && !kernel.getDomain().empty())
+      return makePlan(kernel, tileOfElementwise(kernel, kWarp), kColumnThreads);
+    if (std::optional<BlockLowering::Scatter> scatter = lowering.findScatter())
+      return planOfScatter(kernel, *scatter, plan);
+    return plan;
+  }
+
+  /// Deals the rows of the result of a large scatter to blocks.
+  static GPUPlanAttr planOfScatter(KernelOp kernel,
+                                   const BlockLowering::Scatter &scatter,
+                                   GPUPlanAttr plan) {
+    int64_t updates = 1;
+    scatter.nest->walk([&](scf::ForOp loop) {
+      if (loop != scatter.columns)
+        updates *= tripCount(loop);
+    });
+    int64_t columns = tripCount(scatter.columns);
+    if (updates * columns <= kManyElements)
+      return plan;
+    int64_t rows = llvm::divideCeil(scatter.numRows, kEnoughBlocks);
+    unsigned threads = std::clamp<int64_t>(llvm::PowerOf2Ceil(columns),
+                                           kThreads, kMostThreads);
+    return makePlan(kernel, {}, threads, /*wgmma=*/false, kFewestStages, rows);
+  }
+
+  static int64_t tripCount(scf::ForOp loop) {
+    std::optional<APInt> count = loop.getStaticTripCount();
+    return count ? count->getSExtValue() : 1;
   }
 
   static bool hasIrregular(KernelOp kernel) {

@@ -4,6 +4,7 @@
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Conversion/ExpandMath/ExpandMath.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/ExpandCasts.h"
 
 #include "mlir/Conversion/Passes.h"
@@ -22,6 +23,9 @@ void fp8::buildGPUCodegenPipeline(OpPassManager &pm, StringRef chip) {
     pm.addPass(createSetTarget(target));
   }
   pm.addPass(createUseCublasLt());
+  // Scatters then compute the row of an update outside of the loop over its
+  // columns.
+  pm.addNestedPass<KernelOp>(createLoopInvariantCodeMotionPass());
   pm.addPass(createPlanBlocks());
   pm.addPass(createLowerBlocks());
   OpPassManager &kernel = pm.nest<gpu::GPUModuleOp>().nest<gpu::GPUFuncOp>();

@@ -30,3 +30,22 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
     fp8.return
   }
 }
+
+// -----
+
+// Without a loop over columns, no rows can be dealt to blocks.
+module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
+  // expected-error @+1 {{expected one scatter, because its plan says how many rows a block owns}}
+  fp8.kernel @k(update %y: memref<64xf32>) domain = []
+      plan = #fp8.gpu_plan<tile = [], sum_tile = [], threads = 32, rows = 4> {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c63 = arith.constant 63 : index
+    scf.for %r = %c0 to %c63 step %c1 {
+      %next = arith.addi %r, %c1 : index
+      %a = memref.load %y[%r] : memref<64xf32>
+      memref.store %a, %y[%next] : memref<64xf32>
+    } {fp8.irregular, fp8.task_dims = array<i64>}
+    fp8.return
+  }
+}

@@ -116,6 +116,89 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
 
 // -----
 
+// A large scatter: a block owns three rows, which it fills, and skips updates of
+// others.
+
+module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
+  // CHECK: fp8.gpu_launch<blocks = 6, threads = 32,
+  // CHECK: gpu.func @rows
+  // CHECK: %[[BLOCK:.*]] = gpu.block_id x
+  // CHECK: %[[FIRST:.*]] = arith.muli %[[BLOCK]], %c3
+  // CHECK: scf.for
+  // CHECK: %[[ROW:.*]] = arith.addi %{{.*}}, %[[FIRST]]
+  // CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[ROW]], %c16
+  // CHECK: scf.if %[[EXISTS]]
+  // CHECK: memref.store %{{.*}}[%[[ROW]], %{{.*}}]
+  // CHECK: gpu.barrier
+  // CHECK: scf.for
+  // CHECK: %[[TO:.*]] = memref.load {{.*}} : memref<8xindex>
+  // CHECK: %[[OWNED:.*]] = arith.muli %[[BLOCK]], %c3
+  // CHECK: %[[DISTANCE:.*]] = arith.subi %[[TO]], %[[OWNED]]
+  // CHECK: %[[OWN:.*]] = arith.cmpi ult, %[[DISTANCE]], %c3
+  // CHECK: scf.if %[[OWN]] {
+  // CHECK: scf.for
+  fp8.kernel @rows(read %i: memref<8xindex>, read %x: memref<8x64xf32>, write %y: memref<16x64xf32>) domain = []
+      plan = #fp8.gpu_plan<tile = [], sum_tile = [], threads = 32, rows = 3> {
+    %zero = arith.constant 0.0 : f32
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %c64 = arith.constant 64 : index
+    linalg.fill ins(%zero : f32) outs(%y : memref<16x64xf32>)
+    scf.for %r = %c0 to %c8 step %c1 {
+      %to = memref.load %i[%r] : memref<8xindex>
+      scf.for %c = %c0 to %c64 step %c1 {
+        %a = memref.load %x[%r, %c] : memref<8x64xf32>
+        %b = memref.load %y[%to, %c] : memref<16x64xf32>
+        %s = arith.addf %a, %b : f32
+        memref.store %s, %y[%to, %c] : memref<16x64xf32>
+      } {fp8.irregular}
+    } {fp8.irregular, fp8.task_dims = array<i64>}
+    fp8.return
+  }
+}
+
+// -----
+
+// Sums over many rows: 16 threads share a column. Each adds 16 rows, the first
+// adds these sums in order, with compensation.
+
+#id = affine_map<(j, i) -> (i, j)>
+#column = affine_map<(j, i) -> (j)>
+module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
+  // CHECK: gpu.func @columns
+  // CHECK: %[[THREAD:.*]] = gpu.thread_id x
+  // CHECK: %[[COLUMN:.*]] = arith.remui %[[THREAD]], %c8
+  // CHECK: %[[GROUP:.*]] = arith.divui %[[THREAD]], %c8
+  // CHECK: scf.for %[[ROUND:.*]] = %c0 to %c63 step %c16
+  // CHECK: %[[NUMBER:.*]] = arith.addi %[[ROUND]], %[[GROUP]]
+  // CHECK: arith.cmpi ult, %[[NUMBER]], %c63
+  // CHECK: scf.if
+  // The last block of rows is shorter.
+  // CHECK: scf.if %{{.*}} -> (f32)
+  // CHECK: scf.for %{{.*}} = %c0 to %c16 step
+  // CHECK: } else {
+  // CHECK: scf.for %{{.*}} = %c0 to %c8 step
+  // CHECK: memref.store %{{.*}} : memref<128xf32, #gpu.address_space<workgroup>>
+  // CHECK: gpu.barrier
+  // CHECK: scf.if
+  // CHECK: memref.load %{{.*}} : memref<128xf32, #gpu.address_space<workgroup>>
+  // CHECK-COUNT-3: arith.subf
+  // CHECK: gpu.barrier
+  fp8.kernel @columns(read %x: memref<1000x32xf32>, update %y: memref<32xf32>) domain = [32]
+      plan = #fp8.gpu_plan<tile = [8], sum_tile = [32], threads = 128> {
+    linalg.generic {indexing_maps = [#id, #column], iterator_types = ["parallel", "reduction"]}
+        ins(%x : memref<1000x32xf32>) outs(%y : memref<32xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.addf %o, %a : f32
+      linalg.yield %n : f32
+    }
+    fp8.return
+  }
+}
+
+// -----
+
 // What does not fit into shared memory lies in global memory, whose address is
 // one more parameter; a part of a stack is aligned as its offset says.
 

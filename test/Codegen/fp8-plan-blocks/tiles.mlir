@@ -28,6 +28,54 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
     fp8.return
   }
 
+  // Sums over many rows: a warp's columns, for which a block has 512 threads.
+  // CHECK: fp8.kernel @columns({{.*}}) domain = [512] plan = #fp8.gpu_plan<tile = [32], sum_tile = [{{.*}}], threads = 512>
+  fp8.kernel @columns(read %x: memref<2048x512xf32>, update %y: memref<512xf32>) domain = [512] {
+    linalg.generic {indexing_maps = [affine_map<(j, i) -> (i, j)>, affine_map<(j, i) -> (j)>], iterator_types = ["parallel", "reduction"]}
+        ins(%x : memref<2048x512xf32>) outs(%y : memref<512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.addf %o, %a : f32
+      linalg.yield %n : f32
+    }
+    fp8.return
+  }
+
+  // Large scatters: 256 blocks, or as many as own a row each; small ones: one.
+  // CHECK: fp8.kernel @scatter({{.*}}) domain = [] plan = #fp8.gpu_plan<tile = [], sum_tile = [], threads = 512, rows = 4>
+  fp8.kernel @scatter(read %i: memref<64xindex>, read %x: memref<64x512xf32>, update %y: memref<1000x512xf32>) domain = [] {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %c512 = arith.constant 512 : index
+    scf.for %r = %c0 to %c64 step %c1 {
+      %to = memref.load %i[%r] : memref<64xindex>
+      scf.for %c = %c0 to %c512 step %c1 {
+        %a = memref.load %x[%r, %c] : memref<64x512xf32>
+        %b = memref.load %y[%to, %c] : memref<1000x512xf32>
+        %s = arith.addf %a, %b : f32
+        memref.store %s, %y[%to, %c] : memref<1000x512xf32>
+      } {fp8.irregular}
+    } {fp8.irregular, fp8.task_dims = array<i64>}
+    fp8.return
+  }
+  // CHECK: fp8.kernel @small_scatter({{.*}}) domain = [] plan = #fp8.gpu_plan<tile = [], sum_tile = [], threads = 1024>
+  fp8.kernel @small_scatter(read %i: memref<8xindex>, read %x: memref<8x512xf32>, update %y: memref<1000x512xf32>) domain = [] {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %c512 = arith.constant 512 : index
+    scf.for %r = %c0 to %c8 step %c1 {
+      %to = memref.load %i[%r] : memref<8xindex>
+      scf.for %c = %c0 to %c512 step %c1 {
+        %a = memref.load %x[%r, %c] : memref<8x512xf32>
+        %b = memref.load %y[%to, %c] : memref<1000x512xf32>
+        %s = arith.addf %a, %b : f32
+        memref.store %s, %y[%to, %c] : memref<1000x512xf32>
+      } {fp8.irregular}
+    } {fp8.irregular, fp8.task_dims = array<i64>}
+    fp8.return
+  }
+
   // Dots: 64 rows and 128 columns, by one warpgroup.
   // CHECK: fp8.kernel @dot({{.*}}) domain = [256, 512] plan = #fp8.gpu_plan<tile = [64, 128], sum_tile = [128, 128], threads = 128, wgmma = true>
   fp8.kernel @dot(read %x: memref<256x128xf8E4M3FN>, read %w: memref<512x128xf8E4M3FN>, write %y: memref<256x512xf32>) domain = [256, 512] {

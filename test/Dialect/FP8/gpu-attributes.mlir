@@ -29,6 +29,11 @@ fp8.kernel @k(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile =
 
 // -----
 
+// expected-error @+1 {{expected rows of a scatter, which has no tile, but got 4}}
+fp8.kernel @k(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile = [16], sum_tile = [64], threads = 64, rows = 4>
+
+// -----
+
 // expected-error @+1 {{expected a tile of 1 extents but got 2}}
 fp8.kernel @k(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile = [16], sum_tile = [64, 1], threads = 64>
 

@@ -17,7 +17,10 @@ def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
     sm_90a, dots of at least 64 rows use `wgmma` if it supports their types,
     with 128 rows per block if that leaves 256 blocks. Operands that `cp.async`
     copies have two to four stages in shared memory: as many as leave room for a
-    second block on the multiprocessor, if two stages do. A tile does not change
+    second block on the multiprocessor, if two stages do. Sums over many rows have
+    a warp's columns in a block of 512 threads, which share the rows of a column.
+    The rows of the result of a large scatter are dealt to 256 blocks. A tile does
+    not change
     any bit of a result. The split of sums does; the CPU's tile, which
     determines it, is therefore part of the plan.
 

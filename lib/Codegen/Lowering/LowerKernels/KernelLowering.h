@@ -32,6 +32,37 @@ struct ReductionLoop {
   int64_t count() const { return llvm::divideCeil(extent, step); }
 };
 
+/// How a long sum is divided into short blocks. Their sums are added one after
+/// the other with compensation, on every target.
+struct SumBlocks {
+  /// The loops around the blocks.
+  SmallVector<ReductionLoop> outer;
+  /// The loop inside of them of which a block has `width` iterations (or fewer,
+  /// at the end), if a block is no whole number of loops.
+  std::optional<ReductionLoop> split;
+  int64_t width = 0;
+  /// The loops inside of that.
+  SmallVector<ReductionLoop> rest;
+
+  /// Returns the loops of a block that has `extent` iterations of the split
+  /// loop.
+  SmallVector<ReductionLoop> loopsOfBlock(int64_t extent) const {
+    SmallVector<ReductionLoop> loops;
+    if (split)
+      loops.push_back({split->loop, extent, split->step});
+    llvm::append_range(loops, rest);
+    return loops;
+  }
+};
+
+SumBlocks sumBlocksOf(ArrayRef<ReductionLoop> order);
+
+/// Returns whether the float sums of these loops are computed in blocks.
+bool isLongSum(ArrayRef<ReductionLoop> order);
+
+/// Returns true for a float sum, whose bits depend on the order of its terms.
+bool isFloatSum(Operation *combiner);
+
 /// The loops of a nest.
 struct Loops {
   SmallVector<Value> lower; // first index per loop
@@ -162,6 +193,10 @@ protected:
                                      ArrayRef<Operation *> combiners,
                                      ReductionBody body);
   SmallVector<Value> emitSumBlocks(Loops &loops, ArrayRef<ReductionLoop> order,
+                                   ValueRange carried,
+                                   ArrayRef<Operation *> combiners,
+                                   ReductionBody body);
+  SmallVector<Value> emitSplitLoop(Loops &loops, const SumBlocks &blocks,
                                    ValueRange carried,
                                    ArrayRef<Operation *> combiners,
                                    ReductionBody body);

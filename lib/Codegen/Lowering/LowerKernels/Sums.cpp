@@ -22,6 +22,10 @@ static int64_t volumeOf(ArrayRef<ReductionLoop> order) {
   return volume;
 }
 
+bool lowering::isLongSum(ArrayRef<ReductionLoop> order) {
+  return volumeOf(order) > 2 * kSumBlock;
+}
+
 Value KernelLowering::combine(Operation *combiner, Value a, Value b) {
   Operation *op =
       builder.create(loc, combiner->getName().getIdentifier(), ValueRange{a, b},
@@ -88,7 +92,7 @@ KernelLowering::emitReductionLoops(Loops &loops, ArrayRef<ReductionLoop> order,
       });
 }
 
-static bool isFloatSum(Operation *combiner) {
+bool lowering::isFloatSum(Operation *combiner) {
   return isa_and_nonnull<arith::AddFOp>(combiner);
 }
 
@@ -146,40 +150,55 @@ SmallVector<Value> KernelLowering::emitSumBlock(Loops &loops,
   return next;
 }
 
+SumBlocks lowering::sumBlocksOf(ArrayRef<ReductionLoop> order) {
+  SumBlocks blocks;
+  while (volumeOf(order) > kSumBlock) {
+    ReductionLoop loop = order.front();
+    order = order.drop_front();
+    int64_t perBlock = kSumBlock / volumeOf(order);
+    if (perBlock > 1) {
+      blocks.split = loop;
+      blocks.width = perBlock * loop.step;
+      break;
+    }
+    blocks.outer.push_back(loop);
+  }
+  llvm::append_range(blocks.rest, order);
+  return blocks;
+}
+
 /// Emits loops over `order` whose float sums are sums of short blocks.
 /// `carried` holds the accumulators, then the lost part of each sum.
 SmallVector<Value> KernelLowering::emitSumBlocks(
     Loops &loops, ArrayRef<ReductionLoop> order, ValueRange carried,
     ArrayRef<Operation *> combiners, ReductionBody body) {
-  if (volumeOf(order) <= kSumBlock)
-    return emitSumBlock(loops, order, carried, combiners, body);
-  ReductionLoop loop = order.front();
-  ArrayRef<ReductionLoop> rest = order.drop_front();
-  int64_t perBlock = kSumBlock / volumeOf(rest);
-  if (perBlock <= 1)
-    return emitLoop(0, loop.extent, loop.step, carried,
-                    [&](Value offset, ValueRange running) {
-                      loops.index[loop.loop] = arith::AddIOp::create(
-                          builder, loc, offset, loops.lower[loop.loop]);
-                      return emitSumBlocks(loops, rest, running, combiners,
-                                           body);
-                    });
-  // Several iterations of this loop are one block.
-  int64_t width = perBlock * loop.step;
-  int64_t whole = loop.extent / width * width;
+  SumBlocks blocks = sumBlocksOf(order);
+  return emitReductionLoops(
+      loops, blocks.outer, carried, [&](ValueRange running) {
+        if (!blocks.split)
+          return emitSumBlock(loops, blocks.rest, running, combiners, body);
+        return emitSplitLoop(loops, blocks, running, combiners, body);
+      });
+}
+
+/// Emits the loop whose iterations are divided into blocks; the last block may
+/// be shorter.
+SmallVector<Value> KernelLowering::emitSplitLoop(
+    Loops &loops, const SumBlocks &blocks, ValueRange carried,
+    ArrayRef<Operation *> combiners, ReductionBody body) {
+  const ReductionLoop &loop = *blocks.split;
+  int64_t whole = loop.extent / blocks.width * blocks.width;
   Value lower = loops.lower[loop.loop];
   auto part = [&](Value offset, int64_t extent, ValueRange running) {
     loops.lower[loop.loop] = arith::AddIOp::create(builder, loc, offset, lower);
-    SmallVector<ReductionLoop> inner{{loop.loop, extent, loop.step}};
-    llvm::append_range(inner, rest);
-    SmallVector<Value> next =
-        emitSumBlock(loops, inner, running, combiners, body);
+    SmallVector<Value> next = emitSumBlock(loops, blocks.loopsOfBlock(extent),
+                                           running, combiners, body);
     loops.lower[loop.loop] = lower;
     return next;
   };
-  SmallVector<Value> next =
-      emitLoop(0, whole, width, carried, [&](Value offset, ValueRange running) {
-        return part(offset, width, running);
+  SmallVector<Value> next = emitLoop(
+      0, whole, blocks.width, carried, [&](Value offset, ValueRange running) {
+        return part(offset, blocks.width, running);
       });
   if (whole < loop.extent)
     next = part(constantIndex(whole), loop.extent - whole, next);
@@ -191,7 +210,7 @@ SmallVector<Value> KernelLowering::emitSumBlocks(
 SmallVector<Value> KernelLowering::emitBlockedSums(
     Loops &loops, ArrayRef<ReductionLoop> order, ValueRange accumulators,
     ArrayRef<Operation *> combiners, ReductionBody body) {
-  if (volumeOf(order) <= 2 * kSumBlock || llvm::none_of(combiners, isFloatSum))
+  if (!isLongSum(order) || llvm::none_of(combiners, isFloatSum))
     return emitReductionLoops(loops, order, accumulators, body);
   SmallVector<Value> carried = llvm::to_vector(accumulators);
   for (auto [value, combiner] : llvm::zip(accumulators, combiners))

@@ -96,7 +96,8 @@ CublasLtPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 GPUPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                     ArrayRef<int64_t> tile, ArrayRef<int64_t> sumTile,
-                    unsigned threads, bool wgmma, unsigned stages) {
+                    unsigned threads, bool wgmma, unsigned stages,
+                    int64_t rows) {
   if (failed(verifyTile(emitError, tile)) ||
       failed(verifyTile(emitError, sumTile)) ||
       failed(verifyThreads(emitError, threads)))
@@ -107,6 +108,10 @@ GPUPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                        << threads;
   if (stages < 2 || stages > 4)
     return emitError() << "expected 2 to 4 stages but got " << stages;
+  if (rows < 0 || (rows > 0 && !tile.empty()))
+    return emitError() << "expected rows of a scatter, which has no tile, but "
+                          "got "
+                       << rows;
   return success();
 }
 

@@ -344,7 +344,9 @@ def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
     `threads` is then a multiple of a warpgroup, 128. The tiles of a dot's
     operands come to shared memory in steps along k. Operands that `cp.async`
     copies have a ring of `stages` such steps, from 2 to 4: one is read while the
-    others are in flight.
+    others are in flight. A kernel that is one scatter has no domain; with `rows`,
+    each block owns that many rows of the result and skips all updates that land
+    elsewhere.
 
     Example: blocks of 16 rows.
 
@@ -357,10 +359,11 @@ def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
                         ArrayRefParameter<"int64_t", "tile that sums are cut by">:$sumTile,
                         "unsigned":$threads,
                         DefaultValuedParameter<"bool", "false", "dots by wgmma">:$wgmma,
-                        DefaultValuedParameter<"unsigned", "2", "of a dot's operands in shared memory">:$stages);
+                        DefaultValuedParameter<"unsigned", "2", "of a dot's operands in shared memory">:$stages,
+                        DefaultValuedParameter<"int64_t", "0", "of a scatter's result in a block">:$rows);
   let assemblyFormat = [{
     `<` `tile` `=` custom<Integers>($tile) `,` `sum_tile` `=` custom<Integers>($sumTile) `,`
-        `threads` `=` $threads (`,` struct($wgmma, $stages)^)? `>`
+        `threads` `=` $threads (`,` struct($wgmma, $stages, $rows)^)? `>`
   }];
   let genVerifyDecl = 1;
 }

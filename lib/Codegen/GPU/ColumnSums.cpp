@@ -1,0 +1,283 @@
+//===- ColumnSums.cpp - Sums over many rows of few columns ----------------===//
+//
+// Long sums are divided into short blocks, whose sums are added one after the
+// other. A block of threads has several threads for each column: each computes
+// the sum of another block of rows, and the first adds what they have found:
+//
+//   for each number of blocks of rows, as many as a column has threads:
+//     sum of the thread's block of rows -> shared memory
+//     barrier
+//     the column's first thread: total += sums, in order
+//     barrier
+//
+// Neighbouring threads have neighbouring columns, so that accesses to global
+// memory coalesce. The order of all sums is that of the CPU.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BlockLowering.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::gpu_codegen;
+
+using lowering::isFloatSum;
+using lowering::SumBlocks;
+
+/// Returns whether any order of the combiner gives the same bits.
+static bool isExact(Operation *combiner) {
+  return isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+             arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp,
+             arith::MinUIOp, arith::AddIOp, arith::MulIOp, arith::AndIOp,
+             arith::OrIOp, arith::XOrIOp>(combiner);
+}
+
+/// Returns the loops over which a nest sums, from outermost to innermost.
+static SmallVector<ReductionLoop> sumLoops(const Nest &nest,
+                                           ArrayRef<int64_t> extents) {
+  SmallVector<ReductionLoop> order;
+  for (unsigned loop : nest.reduction.set_bits())
+    order.push_back({loop, extents[loop]});
+  return order;
+}
+
+/// Returns whether the threads of a block can share the sums of a column.
+static bool isColumnSum(const Nest &nest) {
+  bool isOfColumns =
+      nest.reduction.any() &&
+      !(nest.vectorLoop && nest.reduction.test(*nest.vectorLoop));
+  if (!isOfColumns || !lowering::isLongSum(sumLoops(nest, nest.extents)))
+    return false;
+  for (linalg::GenericOp op : nest.ops)
+    if (!allParallel(op))
+      for (unsigned i = 0; i < op.getOutputs().size(); ++i) {
+        Operation *combiner = reductionCombiner(op, i);
+        Type type = getElementTypeOrSelf(op.getOutputs()[i].getType());
+        if (!combiner || !(isFloatSum(combiner) || isExact(combiner)) ||
+            type.getIntOrFloatBitWidth() < 8)
+          return false;
+      }
+  return true;
+}
+
+bool BlockLowering::hasColumnSums() const {
+  return llvm::any_of(parts, [](const auto &part) {
+    const Nest *nest = std::get_if<Nest>(&part);
+    return nest && isColumnSum(*nest);
+  });
+}
+
+/// The bytes of all sums of one block of rows of one column.
+static int64_t bytesOfSums(const Nest &nest) {
+  int64_t bytes = 0;
+  for (linalg::GenericOp op : nest.ops)
+    if (!allParallel(op))
+      for (Value output : op.getOutputs())
+        bytes +=
+            getElementTypeOrSelf(output.getType()).getIntOrFloatBitWidth() / 8;
+  return bytes;
+}
+
+int64_t BlockLowering::columnSumBytes() const {
+  int64_t bytes = 0;
+  for (const auto &part : parts)
+    if (const Nest *nest = std::get_if<Nest>(&part); nest && isColumnSum(*nest))
+      bytes = std::max(bytes, threads * bytesOfSums(*nest));
+  return bytes;
+}
+
+/// What the threads of the columns share.
+struct BlockLowering::ColumnSums {
+  Accumulators accumulators;
+  /// The number of blocks of rows, of columns, and of threads per column.
+  int64_t numBlocks = 1, columns = 1, groups = 1;
+  /// Shared memory for the sums of all threads, for each accumulator.
+  SmallVector<Value> memory;
+  /// The column of this thread, and its number among the column's threads.
+  Value column, group;
+};
+
+/// Lets the loops run over one block of rows. Returns the condition that the
+/// block is a whole one; null if all are.
+Value BlockLowering::setBlockIndices(const SumBlocks &blocks, Value number,
+                                     Loops &loops) {
+  Value rest = number, isWhole;
+  auto digit = [&](int64_t count) {
+    Value size = constantIndex(count);
+    Value index = arith::RemUIOp::create(builder, loc, rest, size);
+    rest = arith::DivUIOp::create(builder, loc, rest, size);
+    return index;
+  };
+  auto at = [&](Value lower, Value index, int64_t step) -> Value {
+    return arith::AddIOp::create(
+        builder, loc, lower,
+        arith::MulIOp::create(builder, loc, index, constantIndex(step)));
+  };
+  if (blocks.split) {
+    const ReductionLoop &loop = *blocks.split;
+    Value index = digit(llvm::divideCeil(loop.extent, blocks.width));
+    loops.lower[loop.loop] = at(loops.lower[loop.loop], index, blocks.width);
+    if (loop.extent % blocks.width != 0)
+      isWhole = isBelow(index, loop.extent / blocks.width);
+  }
+  for (const ReductionLoop &loop : llvm::reverse(blocks.outer))
+    loops.index[loop.loop] =
+        at(loops.lower[loop.loop], digit(loop.count()), loop.step);
+  return isWhole;
+}
+
+/// Stores the sums of the block of rows with this number to shared memory.
+void BlockLowering::storeColumnSums(const Nest &nest, const Loops &outer,
+                                    const SumBlocks &blocks,
+                                    const ColumnSums &sums, Value number) {
+  Loops loops = outer;
+  Value isWhole = setBlockIndices(blocks, number, loops);
+  SmallVector<Value> start;
+  for (Operation *combiner : sums.accumulators.combiners)
+    start.push_back(neutralValue(combiner, combiner->getResult(0).getType()));
+  auto sumOf = [&](int64_t extent) {
+    return emitReductionLoops(
+        loops, blocks.loopsOfBlock(extent), start,
+        [&](ValueRange running) { return emitBody(nest, loops, 1, running); });
+  };
+  SmallVector<Value> parts;
+  if (!isWhole)
+    parts = sumOf(blocks.width);
+  else
+    parts = ifThenElse(
+        isWhole, ValueRange(start).getTypes(),
+        [&] { return sumOf(blocks.width); },
+        [&] { return sumOf(blocks.split->extent % blocks.width); });
+  Value place = placeOfSum(sums, sums.group);
+  for (auto [part, memory] : llvm::zip(parts, sums.memory))
+    memref::StoreOp::create(builder, loc, part, memory, place);
+}
+
+Value BlockLowering::placeOfSum(const ColumnSums &sums, Value group) {
+  Value row =
+      arith::MulIOp::create(builder, loc, group, constantIndex(sums.columns));
+  return arith::AddIOp::create(builder, loc, row, sums.column);
+}
+
+/// Adds the sums of `count` blocks to those of this thread's column.
+SmallVector<Value> BlockLowering::addColumnSums(const ColumnSums &sums,
+                                                Value count,
+                                                ValueRange carried) {
+  auto loop = scf::ForOp::create(builder, loc, constantIndex(0), count,
+                                 constantIndex(1), carried);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(loop.getBody());
+  ValueRange running = loop.getRegionIterArgs();
+  Value place = placeOfSum(sums, loop.getInductionVar());
+  SmallVector<Value> next, losses;
+  unsigned loss = sums.memory.size();
+  for (auto [i, memory] : llvm::enumerate(sums.memory)) {
+    Operation *combiner = sums.accumulators.combiners[i];
+    Value part = memref::LoadOp::create(builder, loc, memory, place);
+    if (!isFloatSum(combiner)) {
+      next.push_back(combine(combiner, running[i], part));
+      continue;
+    }
+    auto [total, lost] = addCompensated(running[i], running[loss++], part);
+    next.push_back(total);
+    losses.push_back(lost);
+  }
+  llvm::append_range(next, losses);
+  scf::YieldOp::create(builder, loc, next);
+  return loop.getResults();
+}
+
+/// Emits the sums of the columns of a tile. Returns false if each thread should
+/// rather have columns of its own.
+bool BlockLowering::emitColumnSums(const Nest &nest, Loops &loops,
+                                   ArrayRef<unsigned> order) {
+  ColumnSums sums;
+  SmallVector<int64_t> counts;
+  for (unsigned loop : order) {
+    counts.push_back(loops.extent[loop]);
+    sums.columns *= counts.back();
+  }
+  if (!isColumnSum(nest) || sums.columns == 0 || 2 * sums.columns > threads)
+    return false;
+  SumBlocks blocks = lowering::sumBlocksOf(sumLoops(nest, loops.extent));
+  for (const ReductionLoop &loop : blocks.outer)
+    sums.numBlocks *= loop.count();
+  if (blocks.split)
+    sums.numBlocks *= llvm::divideCeil(blocks.split->extent, blocks.width);
+  sums.groups = std::min(threads / sums.columns, sums.numBlocks);
+  sums.accumulators = accumulatorsOf(nest);
+  Value columns = constantIndex(sums.columns);
+  sums.column = arith::RemUIOp::create(builder, loc, thread, columns);
+  sums.group = arith::DivUIOp::create(builder, loc, thread, columns);
+  SmallVector<Value> carried =
+      startColumnSums(nest, loops, order, counts, sums);
+
+  auto rounds = scf::ForOp::create(builder, loc, constantIndex(0),
+                                   constantIndex(sums.numBlocks),
+                                   constantIndex(sums.groups), carried);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(rounds.getBody());
+    Value first = rounds.getInductionVar();
+    Value number = arith::AddIOp::create(builder, loc, first, sums.group);
+    Value exists =
+        arith::AndIOp::create(builder, loc, isBelow(sums.group, sums.groups),
+                              isBelow(number, sums.numBlocks));
+    ifThen(exists, [&] { storeColumnSums(nest, loops, blocks, sums, number); });
+    gpu::BarrierOp::create(builder, loc);
+    Value left = arith::SubIOp::create(builder, loc,
+                                       constantIndex(sums.numBlocks), first);
+    Value count =
+        arith::MinUIOp::create(builder, loc, left, constantIndex(sums.groups));
+    SmallVector<Value> next =
+        ifThen(isBelow(thread, sums.columns), rounds.getRegionIterArgs(), [&] {
+          return addColumnSums(sums, count, rounds.getRegionIterArgs());
+        });
+    // The next round overwrites the sums.
+    gpu::BarrierOp::create(builder, loc);
+    scf::YieldOp::create(builder, loc, next);
+  }
+  ifThen(isBelow(thread, sums.columns), [&] {
+    for (auto [output, total] :
+         llvm::zip(sums.accumulators.outputs, rounds.getResults())) {
+      OpOperand &init = output.first.getDpsInitsMutable()[output.second];
+      store(total, init.get(), lowering::indexingMap(output.first, init), nest,
+            loops, 1);
+    }
+  });
+  return true;
+}
+
+/// Sets the indices of this thread's column and the memory for sums. Returns
+/// the initial values of the accumulators and of the lost parts of float sums.
+SmallVector<Value> BlockLowering::startColumnSums(const Nest &nest,
+                                                  Loops &loops,
+                                                  ArrayRef<unsigned> order,
+                                                  ArrayRef<int64_t> counts,
+                                                  ColumnSums &sums) {
+  setIndices(sums.column, order, counts, 1, loops);
+  SmallVector<Value> carried, losses;
+  int64_t offset = dotOffset;
+  for (auto [output, combiner] :
+       llvm::zip(sums.accumulators.outputs, sums.accumulators.combiners)) {
+    carried.push_back(
+        initialValue(output.first, output.second, nest, loops, 1));
+    Type type = carried.back().getType();
+    if (isFloatSum(combiner))
+      losses.push_back(
+          arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)));
+    auto memory = MemRefType::get(
+        {threads}, type, MemRefLayoutAttrInterface(),
+        cast<MemRefType>(sharedArgument.getType()).getMemorySpace());
+    sums.memory.push_back(
+        memref::ViewOp::create(builder, loc, memory, sharedArgument,
+                               constantIndex(offset), ValueRange{}));
+    offset += threads * type.getIntOrFloatBitWidth() / 8;
+  }
+  llvm::append_range(carried, losses);
+  return carried;
+}
