@@ -71,6 +71,8 @@ private:
   Operation *ifOwner(int64_t shard, Location loc);
   bool isSliced(int64_t shard);
   LogicalResult lowerLaunch(LaunchOp op);
+  void lowerSets(LaunchOp op, const Callee &callee,
+                 const OperandTables &tables);
   // Runs of launches.
   bool isFixed(LaunchOp op);
   LogicalResult lowerRun(ArrayRef<LaunchOp> launches);
@@ -375,6 +377,15 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
   FailureOr<Callee> callee = calleeOf(op);
   if (failed(callee))
     return failure();
+  if (op.getNumSets() > 1) {
+    if (isForSlices)
+      return op.emitOpError("expected one set of operands of a launch for "
+                            "slices of a shard but got ")
+             << op.getNumSets();
+    lowerSets(op, *callee, *tables);
+    op.erase();
+    return success();
+  }
   if (symbols.lookup(op.getKernel())->hasAttr(kLoopsAttr)) {
     SmallVector<scf::ForOp> loops = deviceLoopsAround(op);
     SmallVector<int64_t> strides;
@@ -414,23 +425,53 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
   return success();
 }
 
+/// Emits one call for all sets of operands, if the runtime can take them, and
+/// else one call for each set.
+void ScheduleLowering::lowerSets(LaunchOp op, const Callee &callee,
+                                 const OperandTables &tables) {
+  OpBuilder::InsertionGuard guard(builder);
+  Location loc = op.getLoc();
+  Type i64 = builder.getI64Type();
+  int64_t sets = op.getNumSets(), operands = op.getNumOperands() / sets;
+  SmallVector<Value> arguments{step, constant(*op.getNumber(), loc),
+                               addressOf(callee.symbol, loc),
+                               constant(callee.tasks, loc), tables.codes};
+  bool areFixed = hasFixedOperands(op);
+  if (areFixed &&
+      (!isForGPU || symbols.lookup(op.getKernel())->hasAttr(kSetsAttr))) {
+    arguments.append({constant(operands, loc), constant(sets, loc)});
+    auto launchSets = runtimeFunction(
+        "fp8_launch_sets", LLVM::LLVMVoidType::get(builder.getContext()),
+        {pointer, i64, pointer, i64, pointer, i64, i64});
+    LLVM::CallOp::create(builder, loc, launchSets, arguments);
+    return;
+  }
+  auto loop = scf::ForOp::create(builder, loc, constant(0, loc),
+                                 constant(sets * operands, loc),
+                                 constant(operands, loc));
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  auto at = [&](Value table) -> Value {
+    return LLVM::GEPOp::create(builder, loc, pointer, i64, table,
+                               ArrayRef<LLVM::GEPArg>{loop.getInductionVar()});
+  };
+  arguments.back() = at(tables.codes);
+  arguments.append({areFixed ? tables.offsets : at(tables.offsets),
+                    constant(operands, loc)});
+  LLVM::CallOp::create(builder, loc, launch, arguments);
+}
+
 //===----------------------------------------------------------------------===//
 // Runs of launches
 //===----------------------------------------------------------------------===//
 
-/// Returns true if every operand has a static address and all ranks run the
-/// launch.
+/// Returns true if every operand has a static address, there is one set of
+/// them, and all ranks run the launch.
 bool ScheduleLowering::isFixed(LaunchOp op) {
   Operation *kernel = symbols.lookup(op.getKernel());
-  if (op->hasAttr(FP8Dialect::kShardAttrName) ||
+  if (op->hasAttr(FP8Dialect::kShardAttrName) || op.getNumSets() > 1 ||
       (kernel && kernel->hasAttr(kLoopsAttr)))
     return false;
-  return llvm::none_of(op.getOperands(), [](Value buffer) {
-    Operation *def = buffer.getDefiningOp();
-    while (isa_and_nonnull<memref::ExpandShapeOp, memref::CollapseShapeOp>(def))
-      def = cast<ViewLikeOpInterface>(def).getViewSource().getDefiningOp();
-    return isa_and_nonnull<SubbufferOp>(def);
-  });
+  return hasFixedOperands(op);
 }
 
 /// Returns the index of a kernel in the schedule's table of kernels.
