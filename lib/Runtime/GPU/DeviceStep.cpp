@@ -452,7 +452,9 @@ cuda::DevicePointer DeviceStep::operandTable(int64_t launch,
   driver.check(driver.cuMemcpyHtoDAsync_v2(made->address, addresses.data(),
                                            bytes, stream),
                "copy the addresses of operands");
-  waitFor("copy the addresses of operands");
+  // (The run goes on after this.)
+  driver.check(driver.cuStreamSynchronize(stream),
+               "copy the addresses of operands");
   table = std::move(made);
   return table->address;
 }
