@@ -242,11 +242,13 @@ FP8_CAPI void fp8_launch_owned(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
                                int64_t shard);
 
 /* Called by generated code only. Like fp8_launch for each of num_sets sets of
-   num_operands operands, which follow one another in `operands`. The sets run
-   in any order and at the same time. For a GPU, the kernel takes sets. */
+   num_operands operands, which follow one another in operands and offsets. The
+   sets run in any order and at the same time. On a GPU, the kernel takes sets
+   unless there is one, and offsets are the same in every call. */
 FP8_CAPI void fp8_launch_sets(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
                               int64_t num_tasks, const int64_t *operands,
-                              int64_t num_operands, int64_t num_sets);
+                              const int64_t *offsets, int64_t num_operands,
+                              int64_t num_sets);
 
 /* Called by generated code only. Returns the address of an operand code. Not
    for a GPU, whose memory has no host addresses. */
@@ -759,7 +761,7 @@ typedef struct fp8_package_library {
   void (**launch_owned)(fp8_step *, int64_t, fp8_kernel_fn, int64_t,
                         const int64_t *, const int64_t *, int64_t, int64_t);
   void (**launch_sets)(fp8_step *, int64_t, fp8_kernel_fn, int64_t,
-                       const int64_t *, int64_t, int64_t);
+                       const int64_t *, const int64_t *, int64_t, int64_t);
 } fp8_package_library;
 
 /* Describe the arguments and results of a function; FP8_ERROR_INVALID if the

@@ -489,14 +489,16 @@ struct TasksOfSets {
 } // namespace
 
 void fp8_step::launchSets(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
-                          const int64_t *operands, int64_t numOperands,
-                          int64_t numSets) {
+                          const int64_t *operands, const int64_t *offsets,
+                          int64_t numOperands, int64_t numSets) {
+  if (numSets == 1)
+    return this->launch(launch, fn, numTasks, operands, offsets, numOperands);
   if (device)
-    return device->launchSets(launch,
-                              reinterpret_cast<const fp8_gpu_kernel *>(fn),
-                              numTasks, operands, numOperands, numSets);
+    return device->launchSets(
+        launch, reinterpret_cast<const fp8_gpu_kernel *>(fn), numTasks,
+        operands, offsets, numOperands, numSets);
   if (numTasks <= 0 || numSets <= 0 ||
-      !resolveAll(launch, operands, nullptr, numOperands * numSets))
+      !resolveAll(launch, operands, offsets, numOperands * numSets))
     return;
   // A kernel of one task is often done before another thread has begun with the
   // next one. How tasks are put together changes no bits.
@@ -808,8 +810,10 @@ void fp8_launch_owned(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
 
 void fp8_launch_sets(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
                      int64_t num_tasks, const int64_t *operands,
-                     int64_t num_operands, int64_t num_sets) {
-  step->launchSets(launch, fn, num_tasks, operands, num_operands, num_sets);
+                     const int64_t *offsets, int64_t num_operands,
+                     int64_t num_sets) {
+  step->launchSets(launch, fn, num_tasks, operands, offsets, num_operands,
+                   num_sets);
 }
 
 void *fp8_operand(fp8_step *step, int64_t operand) {

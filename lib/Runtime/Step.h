@@ -73,8 +73,8 @@ struct fp8_step {
                    const int64_t *operands, const int64_t *offsets,
                    int64_t numOperands, int64_t shard);
   void launchSets(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
-                  const int64_t *operands, int64_t numOperands,
-                  int64_t numSets);
+                  const int64_t *operands, const int64_t *offsets,
+                  int64_t numOperands, int64_t numSets);
   void *operand(int64_t code);
   const void *read(int64_t code, int64_t offset, int64_t bytes);
   void write(int64_t code, int64_t offset, int64_t bytes, const void *value);

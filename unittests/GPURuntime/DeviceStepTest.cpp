@@ -264,12 +264,12 @@ TEST(Step, RunsSetsOfOperands) {
     float *large = result<float>(step, 2);
     EXPECT_EQ(std::vector<float>(large, large + elements),
               ramp(elements, 1000));
+    int64_t launches = 0;
+    const fp8_launch_stat *stats = fp8_step_profile(step, &launches);
+    if (run == 2 && launches == 3)
+      EXPECT_EQ(stats[1].tasks, 4);
+    EXPECT_EQ(launches, run == 2 ? 3 : 0);
   }
-  int64_t launches = 0;
-  const fp8_launch_stat *stats = fp8_step_profile(step, &launches);
-  ASSERT_EQ(launches, 3);
-  EXPECT_EQ(stats[1].runs, 1);
-  EXPECT_EQ(stats[1].tasks, 4);
   fp8_step_destroy(step);
 }
 

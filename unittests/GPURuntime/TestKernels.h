@@ -222,8 +222,8 @@ inline void startSets(fp8_step *step, int64_t number,
   fp8_launch_sets(
       step, number,
       reinterpret_cast<fp8_kernel_fn>(const_cast<fp8_gpu_kernel *>(&kernel)),
-      blocks, operands.data(), static_cast<int64_t>(operands.size()) / sets,
-      sets);
+      blocks, operands.data(), nullptr,
+      static_cast<int64_t>(operands.size()) / sets, sets);
 }
 
 } // namespace fp8::test

@@ -185,9 +185,9 @@ void setsEntry(fp8_step *step) {
     spreads[2 * set + 1] = totals[2 * set] = 8192 + 64 * set;
     totals[2 * set + 1] = 64 * set + 16;
   }
-  fp8_launch_sets(step, 0, spread, 3, spreads, 2, sets);
-  fp8_launch_sets(step, 1, total, 1, totals, 2, sets);
-  fp8_launch_sets(step, 2, total, 0, totals, 2, sets);
+  fp8_launch_sets(step, 0, spread, 3, spreads, nullptr, 2, sets);
+  fp8_launch_sets(step, 1, total, 1, totals, nullptr, 2, sets);
+  fp8_launch_sets(step, 2, total, 0, totals, nullptr, 2, sets);
   // Gathers the sums.
   int64_t gathered[sets + 1] = {~int64_t(2)};
   for (int64_t set = 0; set < sets; ++set)
@@ -201,7 +201,7 @@ void setsEntry(fp8_step *step) {
 }
 void badSet(fp8_step *step) {
   const int64_t operands[2] = {0, ~int64_t(7)};
-  fp8_launch_sets(step, 0, nothing, 1, operands, 1, 2);
+  fp8_launch_sets(step, 0, nothing, 1, operands, nullptr, 1, 2);
 }
 
 void touchHalf(int64_t, void *const *operands, void *) {

@@ -440,13 +440,15 @@ void DeviceStep::finishLaunch(int64_t launch, int64_t blocks,
 /// of a launch, which are the same in every run.
 cuda::DevicePointer DeviceStep::operandTable(int64_t launch,
                                              const int64_t *operands,
+                                             const int64_t *offsets,
                                              int64_t count) {
   std::unique_ptr<DeviceMemory> &table = operandTables[launch];
   if (table)
     return table->address;
   std::vector<cuda::DevicePointer> addresses;
   for (int64_t i = 0; i < count; ++i)
-    addresses.push_back(resolve(operands[i], launch));
+    addresses.push_back(resolve(operands[i], launch) +
+                        (offsets ? offsets[i] : 0));
   auto bytes = static_cast<int64_t>(sizeof(cuda::DevicePointer)) * count;
   auto made = std::make_unique<DeviceMemory>(driver, bytes, stream);
   driver.check(driver.cuMemcpyHtoDAsync_v2(made->address, addresses.data(),
@@ -461,7 +463,8 @@ cuda::DevicePointer DeviceStep::operandTable(int64_t launch,
 
 void DeviceStep::launchSets(int64_t launch, const fp8_gpu_kernel *kernel,
                             int64_t blocks, const int64_t *operands,
-                            int64_t numOperands, int64_t numSets) {
+                            const int64_t *offsets, int64_t numOperands,
+                            int64_t numSets) {
   if (failure)
     return; // Later launches would read unwritten memory.
   // No exception may cross generated code.
@@ -477,7 +480,7 @@ void DeviceStep::launchSets(int64_t launch, const fp8_gpu_kernel *kernel,
     if (blocks == 0)
       return;
     cuda::DevicePointer table =
-        operandTable(launch, operands, numOperands * numSets);
+        operandTable(launch, operands, offsets, numOperands * numSets);
     if (isRecording && !isInBody() && recordedNodes() >= maxNodes)
       runDirectly();
     auto start = std::chrono::steady_clock::now();

@@ -45,8 +45,8 @@ public:
               const int64_t *operands, const int64_t *offsets,
               const int64_t *strides, int64_t numOperands);
   void launchSets(int64_t launch, const fp8_gpu_kernel *kernel, int64_t blocks,
-                  const int64_t *operands, int64_t numOperands,
-                  int64_t numSets);
+                  const int64_t *operands, const int64_t *offsets,
+                  int64_t numOperands, int64_t numSets);
   const void *read(int64_t operand, int64_t offset, int64_t bytes);
   void write(int64_t operand, int64_t offset, int64_t bytes, const void *value);
   int64_t beginLoop(const fp8_gpu_kernel *kernel, int64_t trips);
@@ -135,7 +135,7 @@ private:
   /// Runs `action`; an error fails the run.
   template <typename Action> void attempt(const Action &action);
   cuda::DevicePointer operandTable(int64_t launch, const int64_t *operands,
-                                   int64_t count);
+                                   const int64_t *offsets, int64_t count);
   void finishLaunch(int64_t launch, int64_t blocks,
                     std::chrono::steady_clock::time_point start);
   cuda::DevicePointer counter(int64_t level);
