@@ -34,7 +34,7 @@ extern "C" {
 
 /* The version of the interface between this header and compiled code. It is
    raised when code compiled earlier would no longer run. Packages record it. */
-#define FP8_ABI_VERSION 8
+#define FP8_ABI_VERSION 9
 
 /* Returns the library's FP8_ABI_VERSION. */
 FP8_CAPI int32_t fp8_abi_version(void);
@@ -241,6 +241,15 @@ FP8_CAPI void fp8_launch_owned(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
                                const int64_t *offsets, int64_t num_operands,
                                int64_t shard);
 
+/* Called by generated code only. Like fp8_launch for each of num_sets sets of
+   num_operands operands, which follow one another in operands and offsets. The
+   sets run in any order and at the same time. On a GPU, the kernel takes sets
+   unless there is one, and offsets are the same in every call. */
+FP8_CAPI void fp8_launch_sets(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
+                              int64_t num_tasks, const int64_t *operands,
+                              const int64_t *offsets, int64_t num_operands,
+                              int64_t num_sets);
+
 /* Called by generated code only. Returns the address of an operand code. Not
    for a GPU, whose memory has no host addresses. */
 FP8_CAPI void *fp8_operand(fp8_step *step, int64_t operand);
@@ -376,6 +385,10 @@ typedef struct fp8_gpu_kernel {
   int64_t scratch_bytes; /* of a block: global memory, not cleared           */
   const fp8_gpu_dot *dot; /* not NULL: cuBLASLt computes this dot; there is no
                              image, and the grid is one block                */
+  int32_t takes_sets; /* not 0: for fp8_launch_sets. The only parameter is the
+                         address of a table on the GPU with the addresses of
+                         the operands, set by set; the y index of a block is
+                         the number of its set                              */
 } fp8_gpu_kernel;
 
 /* Called by generated code for a GPU only. Copies `bytes` bytes (at most 64) at
@@ -716,8 +729,9 @@ typedef struct fp8_package_library {
   /* The addresses of the library's pointers to fp8_launch, fp8_operand,
      fp8_read, fp8_write, fp8_all_reduce_start, fp8_wait, fp8_rank,
      fp8_num_ranks, fp8_owns, fp8_exchange_start, fp8_loop, fp8_keep,
-     fp8_branch, fp8_while, fp8_end, fp8_launch_moving, fp8_write_moving and
-     fp8_launch_owned. They are set before any function is called. */
+     fp8_branch, fp8_while, fp8_end, fp8_launch_moving, fp8_write_moving,
+     fp8_launch_owned and fp8_launch_sets. They are set before any function is
+     called. */
   void (**launch)(fp8_step *, int64_t, fp8_kernel_fn, int64_t, const int64_t *,
                   const int64_t *, int64_t);
   void *(**operand)(fp8_step *, int64_t);
@@ -746,6 +760,8 @@ typedef struct fp8_package_library {
                         const int64_t *, int64_t, int64_t, const int64_t *);
   void (**launch_owned)(fp8_step *, int64_t, fp8_kernel_fn, int64_t,
                         const int64_t *, const int64_t *, int64_t, int64_t);
+  void (**launch_sets)(fp8_step *, int64_t, fp8_kernel_fn, int64_t,
+                       const int64_t *, const int64_t *, int64_t, int64_t);
 } fp8_package_library;
 
 /* Describe the arguments and results of a function; FP8_ERROR_INVALID if the

@@ -367,6 +367,7 @@ FailureOr<CompiledObjects> compileForGPU(ModuleOp module,
                       buildNVVMPipeline)) ||
       failed(runStage(module, options, "schedule", stats.codegenSeconds,
                       [&](OpPassManager &pm) {
+                        pm.addPass(createTabulateOperands());
                         pm.addPass(createPlanGraph(graph));
                         pm.addPass(createLowerSchedule());
                       })))

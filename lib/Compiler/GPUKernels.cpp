@@ -46,7 +46,7 @@ struct Kernel {
   std::string name; // in the image
   std::string image;
   int64_t threads = 0, sharedBytes = 0, operands = 0, loops = 0,
-          scratchBytes = 0;
+          scratchBytes = 0, takesSets = 0;
   /// The dot that cuBLASLt computes instead of an image.
   std::optional<fp8_gpu_dot> dot;
 
@@ -54,7 +54,8 @@ struct Kernel {
   std::string symbol() const {
     llvm::SHA256 hash;
     hash.update(name);
-    for (int64_t number : {threads, sharedBytes, operands, loops, scratchBytes})
+    for (int64_t number :
+         {threads, sharedBytes, operands, loops, scratchBytes, takesSets})
       hash.update(llvm::utostr(number) + ",");
     hash.update(image);
     if (dot)
@@ -102,9 +103,10 @@ llvm::Expected<std::string> describe(const Kernel &kernel,
       llvm::ConstantInt::get(i32, kernel.operands),
       llvm::ConstantInt::get(i32, kernel.loops),
       llvm::ConstantInt::get(i64, kernel.scratchBytes),
-      dot};
+      dot,
+      llvm::ConstantInt::get(i32, kernel.takesSets)};
   auto *type = llvm::StructType::get(
-      context, {pointer, pointer, i64, i32, i32, i32, i32, i64, pointer});
+      context, {pointer, pointer, i64, i32, i32, i32, i32, i64, pointer, i32});
   new llvm::GlobalVariable(module, type, true,
                            llvm::GlobalValue::ExternalLinkage,
                            llvm::ConstantStruct::get(type, fields), symbol);
@@ -216,6 +218,10 @@ fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
     if (auto loops = gpu->getAttrOfType<IntegerAttr>(kLoopsAttr)) {
       kernel.loops = loops.getInt();
       kernel.operands = (kernel.operands - 1) / (1 + kernel.loops);
+    }
+    if (auto ofSet = gpu->getAttrOfType<IntegerAttr>(kSetsAttr)) {
+      kernel.operands = ofSet.getInt();
+      kernel.takesSets = 1;
     }
     if (failed(add(gpu, kernel)))
       return failure();

@@ -55,6 +55,7 @@ llvm::Error LoadedExecutable::link() {
   provide("fp8_end", &fp8_end);
   provide("fp8_launch_moving", &fp8_launch_moving);
   provide("fp8_launch_owned", &fp8_launch_owned);
+  provide("fp8_launch_sets", &fp8_launch_sets);
   provide("fp8_write_moving", &fp8_write_moving);
   llvm::orc::JITDylib &dylib = jit->getMainJITDylib();
   if (llvm::Error error =

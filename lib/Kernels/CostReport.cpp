@@ -133,7 +133,7 @@ CostReport fp8::makeCostReport(ModuleOp module) {
       LaunchCost each;
       each.number = static_cast<int64_t>(launch.getNumber().value_or(0));
       each.label = launch.getLabel().value_or("").str();
-      each.cost = costs.lookup(launch.getKernel());
+      each.cost.add(costs.lookup(launch.getKernel()), launch.getNumSets());
       if (runs.isExact)
         each.runs = runs.count;
       report.launches.push_back(std::move(each));

@@ -426,35 +426,91 @@ struct ShiftedTasks {
 };
 } // namespace
 
-void fp8_step::launchTasks(int64_t launch, fp8_kernel_fn fn, int64_t first,
-                           int64_t numTasks, const int64_t *operands,
-                           const int64_t *offsets, int64_t numOperands) {
+/// Resolves operands into `operandStorage`; returns false after a failure.
+bool fp8_step::resolveAll(int64_t launch, const int64_t *operands,
+                          const int64_t *offsets, int64_t numOperands) {
   if (!failure.empty())
-    return; // Later launches would read unwritten memory.
-  constexpr int64_t inlineOperands = 64;
-  void *inlineStorage[inlineOperands];
-  void **resolved = inlineStorage;
-  if (numOperands > inlineOperands) {
+    return false; // Later launches would read unwritten memory.
+  if (static_cast<int64_t>(operandStorage.size()) < numOperands)
     operandStorage.resize(numOperands);
-    resolved = operandStorage.data();
-  }
   for (int64_t i = 0; i < numOperands; ++i) {
     void *base = resolve(operands[i], launch);
     if (!base)
-      return;
-    resolved[i] = static_cast<char *>(base) + (offsets ? offsets[i] : 0);
+      return false;
+    operandStorage[i] = static_cast<char *>(base) + (offsets ? offsets[i] : 0);
   }
+  return true;
+}
 
+void fp8_step::runTasks(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+                        void *const *operands) {
+  if (profiling)
+    launchTimed(launch, fn, numTasks, operands);
+  else
+    pool->run(fn, numTasks, operands, scratch.data());
+}
+
+void fp8_step::launchTasks(int64_t launch, fp8_kernel_fn fn, int64_t first,
+                           int64_t numTasks, const int64_t *operands,
+                           const int64_t *offsets, int64_t numOperands) {
+  if (!resolveAll(launch, operands, offsets, numOperands))
+    return;
+  void *const *resolved = operandStorage.data();
   ShiftedTasks shifted{fn, first, resolved};
   void *shiftedTasks[] = {&shifted};
   if (first > 0) {
     fn = &ShiftedTasks::run;
     resolved = shiftedTasks;
   }
-  if (profiling)
-    launchTimed(launch, fn, numTasks, resolved);
-  else
-    pool->run(fn, numTasks, resolved, scratch.data());
+  runTasks(launch, fn, numTasks, resolved);
+}
+
+namespace {
+/// Runs the tasks of all sets of operands; a task of this launch is `together`
+/// of them, which follow one another.
+struct TasksOfSets {
+  fp8_kernel_fn fn;
+  int64_t tasks; // of a set
+  int64_t sets;
+  int64_t together;
+  int64_t numOperands; // of a set
+  void *const *operands;
+
+  int64_t count() const { return (tasks * sets + together - 1) / together; }
+
+  static void run(int64_t number, void *const *self, void *scratch) {
+    const auto *of = static_cast<const TasksOfSets *>(*self);
+    int64_t end = std::min((number + 1) * of->together, of->tasks * of->sets);
+    for (int64_t task = number * of->together; task < end; ++task)
+      of->fn(task % of->tasks,
+             of->operands + task / of->tasks * of->numOperands, scratch);
+  }
+};
+} // namespace
+
+void fp8_step::launchSets(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+                          const int64_t *operands, const int64_t *offsets,
+                          int64_t numOperands, int64_t numSets) {
+  if (numSets == 1)
+    return this->launch(launch, fn, numTasks, operands, offsets, numOperands);
+  if (device)
+    return device->launchSets(
+        launch, reinterpret_cast<const fp8_gpu_kernel *>(fn), numTasks,
+        operands, offsets, numOperands, numSets);
+  if (numTasks <= 0 || numSets <= 0 ||
+      !resolveAll(launch, operands, offsets, numOperands * numSets))
+    return;
+  // A kernel of one task is often done before another thread has begun with the
+  // next one. How tasks are put together changes no bits.
+  constexpr int64_t smallTasks = 8, tasksPerThread = 4;
+  int64_t together =
+      numTasks > 1 ? 1
+                   : std::max<int64_t>(smallTasks,
+                                       numSets / (tasksPerThread * threads()));
+  TasksOfSets all{fn,       numTasks,    numSets,
+                  together, numOperands, operandStorage.data()};
+  void *self = &all;
+  runTasks(launch, &TasksOfSets::run, all.count(), &self);
 }
 
 void fp8_executable::addRun(std::vector<fp8_launch_stat> &profile,
@@ -750,6 +806,14 @@ void fp8_launch_owned(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
                       int64_t shard) {
   step->launchOwned(launch, fn, num_tasks, operands, offsets, num_operands,
                     shard);
+}
+
+void fp8_launch_sets(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
+                     int64_t num_tasks, const int64_t *operands,
+                     const int64_t *offsets, int64_t num_operands,
+                     int64_t num_sets) {
+  step->launchSets(launch, fn, num_tasks, operands, offsets, num_operands,
+                   num_sets);
 }
 
 void *fp8_operand(fp8_step *step, int64_t operand) {

@@ -72,6 +72,9 @@ struct fp8_step {
   void launchOwned(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
                    const int64_t *operands, const int64_t *offsets,
                    int64_t numOperands, int64_t shard);
+  void launchSets(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+                  const int64_t *operands, const int64_t *offsets,
+                  int64_t numOperands, int64_t numSets);
   void *operand(int64_t code);
   const void *read(int64_t code, int64_t offset, int64_t bytes);
   void write(int64_t code, int64_t offset, int64_t bytes, const void *value);
@@ -161,6 +164,10 @@ private:
   std::map<size_t, fp8::rt::AlignedBuffer> wholes; // gathered
   void placeBuffers();
   void *resolve(int64_t operand, int64_t launch);
+  bool resolveAll(int64_t launch, const int64_t *operands,
+                  const int64_t *offsets, int64_t numOperands);
+  void runTasks(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+                void *const *operands);
   void launchTasks(int64_t launch, fp8_kernel_fn fn, int64_t first,
                    int64_t numTasks, const int64_t *operands,
                    const int64_t *offsets, int64_t numOperands);

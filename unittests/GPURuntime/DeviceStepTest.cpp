@@ -81,9 +81,9 @@ struct Function {
   Builder builder;
   std::vector<float> constant;
   fp8_constant constants[1];
-  const fp8_gpu_kernel *kernels[10] = {&add,  &sum,   &count, &race,
-                                       &less, &keep,  &test,  &countLoop,
-                                       &put,  &moving};
+  const fp8_gpu_kernel *kernels[11] = {&add,  &sum,    &count,  &race,
+                                       &less, &keep,   &test,   &countLoop,
+                                       &put,  &moving, &addSets};
   const char *names[6] = {"add batch", "add constant", "loss",
                           "count",     "count again",  "large"};
 };
@@ -230,6 +230,46 @@ TEST(Step, MeasuresItsLaunches) {
   ASSERT_EQ(launches, 6);
   EXPECT_STREQ(stats[1].name, "add constant");
   EXPECT_EQ(stats[1].runs, 2);
+  fp8_step_destroy(step);
+}
+
+/// Adds the batch to the state and the constant to the large result, in one
+/// launch.
+static void addTwoSets(fp8_step *step) {
+  uint32_t zero = 0;
+  for (int64_t i = 0; i < elements; ++i)
+    fp8_write(step, ~3, i * 4, 4, &zero);
+  startSets(step, 1, addSets, 2, {~0, ~1, ~3, ~4}, 2);
+  start(step, 2, sum, 1, {~0, ~2});
+}
+
+TEST(Step, RunsSetsOfOperands) {
+  Trained function(addTwoSets);
+  Executable executable(function.builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 0, &step), FP8_OK) << fp8_last_error();
+  std::vector<float> x = ramp(elements, 0.5f);
+  std::copy(x.begin(), x.end(), argument<float>(step, 0));
+  for (int run = 0; run < 4; ++run) {
+    std::vector<float> y = ramp(elements, static_cast<float>(run * 10));
+    std::copy(y.begin(), y.end(), argument<float>(step, 1));
+    fp8_step_set_profile(step, run == 2);
+    ASSERT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
+    float loss = 0;
+    for (int64_t i = 0; i < elements; ++i) {
+      x[i] += y[i];
+      loss += x[i];
+    }
+    EXPECT_EQ(*result<float>(step, 1), loss) << run;
+    float *large = result<float>(step, 2);
+    EXPECT_EQ(std::vector<float>(large, large + elements),
+              ramp(elements, 1000));
+    int64_t launches = 0;
+    const fp8_launch_stat *stats = fp8_step_profile(step, &launches);
+    if (run == 2 && launches == 3)
+      EXPECT_EQ(stats[1].tasks, 4);
+    EXPECT_EQ(launches, run == 2 ? 3 : 0);
+  }
   fp8_step_destroy(step);
 }
 
@@ -478,6 +518,22 @@ TEST(Fault, BadOperands) {
   EXPECT_NE(faultOf(wrongOperands)
                 .find("launch 3 (count) of 'step': expected 1 operands of "
                       "kernel 'count' but got 2"),
+            std::string::npos);
+}
+
+static void setsOfAnotherKernel(fp8_step *step) {
+  startSets(step, 3, count, 1, {0, 4}, 2);
+}
+static void setsAsOne(fp8_step *step) { start(step, 3, addSets, 1, {0, 4}); }
+
+TEST(Fault, KernelsOfSets) {
+  EXPECT_NE(faultOf(setsOfAnotherKernel)
+                .find("expected a kernel that takes sets of operands but got "
+                      "'count'"),
+            std::string::npos);
+  EXPECT_NE(faultOf(setsAsOne).find(
+                "expected a kernel for one set of operands but got "
+                "'add_sets'"),
             std::string::npos);
 }
 

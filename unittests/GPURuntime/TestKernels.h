@@ -11,11 +11,13 @@
 namespace fp8::test {
 
 /// add: x += y, in blocks of 32 threads, with y in scratch memory. sum: s =
-/// x[0] + .. + x[63] in one thread. count: n += 1.
+/// x[0] + .. + x[63] in one thread. count: n += 1. add_sets: x += y for sets of
+/// operands.
 inline const std::string image = R"(
 target triple = "nvptx64-nvidia-cuda"
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
 declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+declare i32 @llvm.nvvm.read.ptx.sreg.ctaid.y()
 define ptx_kernel void @add(ptr %x, ptr %y, ptr %scratch) {
   %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
   %b = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
@@ -78,6 +80,24 @@ define ptx_kernel void @less(ptr %n, ptr %limit, ptr %flag) {
   %is = icmp slt i32 %v, %l
   %byte = zext i1 %is to i8
   store i8 %byte, ptr %flag, align 1
+  ret void
+}
+define ptx_kernel void @add_sets(ptr %table) {
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %b = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()
+  %set = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.y()
+  %first = mul i32 %b, 32
+  %i = add i32 %first, %t
+  %row = getelementptr [2 x i64], ptr %table, i32 %set
+  %second = getelementptr i64, ptr %row, i32 1
+  %x = load ptr, ptr %row, align 8
+  %y = load ptr, ptr %second, align 8
+  %px = getelementptr float, ptr %x, i32 %i
+  %py = getelementptr float, ptr %y, i32 %i
+  %v = load float, ptr %px, align 4
+  %w = load float, ptr %py, align 4
+  %z = fadd float %v, %w
+  store float %z, ptr %px, align 4
   ret void
 }
 define ptx_kernel void @race(ptr %n) {
@@ -174,6 +194,13 @@ inline const fp8_gpu_kernel add = kernelOf("add", 32, 2, 128),
                             keep = kernelOf("keep", 1, 8, 0, controlImage),
                             test = kernelOf("test", 1, 5, 0, controlImage),
                             put = kernelOf("put", 1, 12, 0, controlImage),
+                            addSets =
+                                [] {
+                                  fp8_gpu_kernel kernel =
+                                      kernelOf("add_sets", 32, 2);
+                                  kernel.takes_sets = 1;
+                                  return kernel;
+                                }(),
                             moving = [] {
                               fp8_gpu_kernel kernel = kernelOf("moving", 1, 2);
                               kernel.loops = 2;
@@ -187,6 +214,16 @@ inline void start(fp8_step *step, int64_t number, const fp8_gpu_kernel &kernel,
       step, number,
       reinterpret_cast<fp8_kernel_fn>(const_cast<fp8_gpu_kernel *>(&kernel)),
       blocks, operands.data(), offsets, static_cast<int64_t>(operands.size()));
+}
+
+inline void startSets(fp8_step *step, int64_t number,
+                      const fp8_gpu_kernel &kernel, int64_t blocks,
+                      std::vector<int64_t> operands, int64_t sets) {
+  fp8_launch_sets(
+      step, number,
+      reinterpret_cast<fp8_kernel_fn>(const_cast<fp8_gpu_kernel *>(&kernel)),
+      blocks, operands.data(), nullptr,
+      static_cast<int64_t>(operands.size()) / sets, sets);
 }
 
 } // namespace fp8::test

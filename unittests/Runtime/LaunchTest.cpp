@@ -162,6 +162,48 @@ void waitEntry(fp8_step *step) {
     fp8_launch(step, 0, nothing, 1, nullptr, nullptr, 0);
 }
 
+// Three tasks of 50 sets: y[set][task] = x[set] + task. Then one task of a set:
+// s[set] = the sum of y[set], in scratch memory.
+constexpr int64_t sets = 50;
+void spread(int64_t task, void *const *operands, void *) {
+  static_cast<int32_t *>(operands[1])[task] =
+      *static_cast<const int32_t *>(operands[0]) + static_cast<int32_t>(task);
+}
+void total(int64_t, void *const *operands, void *scratch) {
+  const int32_t *y = static_cast<const int32_t *>(operands[0]);
+  int32_t *sum = static_cast<int32_t *>(scratch);
+  *sum = 0;
+  for (int i = 0; i < 3; ++i)
+    *sum += y[i];
+  *static_cast<int32_t *>(operands[1]) = *sum;
+}
+void setsEntry(fp8_step *step) {
+  int64_t spreads[2 * sets], totals[2 * sets];
+  for (int64_t set = 0; set < sets; ++set) {
+    // Sets lie in the arena, at most two of an argument.
+    spreads[2 * set] = set < 2 ? ~set : 64 * set;
+    spreads[2 * set + 1] = totals[2 * set] = 8192 + 64 * set;
+    totals[2 * set + 1] = 64 * set + 16;
+  }
+  fp8_launch_sets(step, 0, spread, 3, spreads, nullptr, 2, sets);
+  fp8_launch_sets(step, 1, total, 1, totals, nullptr, 2, sets);
+  fp8_launch_sets(step, 2, total, 0, totals, nullptr, 2, sets);
+  // Gathers the sums.
+  int64_t gathered[sets + 1] = {~int64_t(2)};
+  for (int64_t set = 0; set < sets; ++set)
+    gathered[set + 1] = 64 * set + 16;
+  auto gather = [](int64_t, void *const *operands, void *) {
+    for (int64_t set = 0; set < sets; ++set)
+      static_cast<int32_t *>(operands[0])[set] =
+          *static_cast<const int32_t *>(operands[set + 1]);
+  };
+  fp8_launch(step, 3, gather, 1, gathered, nullptr, sets + 1);
+}
+void badSet(fp8_step *step) {
+  const int64_t operands[2] = {0, ~int64_t(7)};
+  fp8_launch_sets(step, 0, nothing, 1, operands, nullptr, 1, 2);
+}
+
 void touchHalf(int64_t, void *const *operands, void *) {
   std::memset(operands[0], 1, 4 << 20);
 }
@@ -186,6 +228,48 @@ TEST(Launch, OffsetsSelectPartsOfAStack) {
     EXPECT_EQ(x[4 + i], i + (4 + i));
     EXPECT_EQ(x[8 + i], i + (4 + i) + (8 + i));
   }
+  fp8_step_destroy(step);
+}
+
+TEST(Launch, RunsSetsOfOperands) {
+  for (int threads : {1, 2, 5}) {
+    for (bool profiled : {false, true}) {
+      Builder builder("sets", setsEntry);
+      builder.desc.arena_bytes = 16384;
+      builder.desc.scratch_bytes = 64;
+      builder.arg("a", FP8_DTYPE_I32, {}, FP8_ROLE_FROZEN)
+          .arg("b", FP8_DTYPE_I32, {}, FP8_ROLE_FROZEN)
+          .result("sums", FP8_DTYPE_I32, {sets}, FP8_KIND_OUTPUT);
+      Executable executable(builder.build());
+      fp8_step *step = nullptr;
+      ASSERT_EQ(fp8_step_create(executable, threads, &step), FP8_OK);
+      fp8_step_set_profile(step, profiled);
+      *static_cast<int32_t *>(fp8_step_argument(step, 0)) = 10;
+      *static_cast<int32_t *>(fp8_step_argument(step, 1)) = 20;
+      ASSERT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
+      const int32_t *sums =
+          static_cast<const int32_t *>(fp8_step_result(step, 0));
+      EXPECT_EQ(sums[0], 33);
+      EXPECT_EQ(sums[1], 63);
+      for (int64_t set = 2; set < sets; ++set) // The arena begins with zeros.
+        EXPECT_EQ(sums[set], 3) << set;
+      int64_t count = 0;
+      fp8_step_profile(step, &count);
+      EXPECT_EQ(count, profiled ? 4 : 0);
+      fp8_step_destroy(step);
+    }
+  }
+}
+
+TEST(Launch, BadOperandOfASetIsAStatus) {
+  Builder builder("bad", badSet);
+  Executable executable(builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+  EXPECT_EQ(fp8_step_run(step), FP8_ERROR_INTERNAL);
+  EXPECT_NE(std::string(fp8_last_error()).find("operand code -8"),
+            std::string::npos)
+      << fp8_last_error();
   fp8_step_destroy(step);
 }
 

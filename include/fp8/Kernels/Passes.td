@@ -311,6 +311,50 @@ def OverlapCollectives : Pass<"fp8-overlap-collectives", "::mlir::ModuleOp"> {
   }];
 }
 
+def BatchLaunches : Pass<"fp8-batch-launches", "::mlir::ModuleOp"> {
+  let summary = "Make one launch of many that run the same small kernel";
+  let description = [{
+    Each layer has scales, amax histories and norms of its own, which the same
+    few kernels update. The pass moves launches to where several of one kernel
+    are possible at once, and makes one launch with many sets of operands of
+    them. No arithmetic changes.
+
+    - A launch may move up if the buffers that it writes are small (4 KiB, or
+      1/16384 of the bytes that are live at once) or live anyway (arguments of
+      the schedule, and what lives throughout a loop); it may move down if this
+      also holds for the buffers that it reads. So no large buffer lives longer.
+      If small ones let the live bytes grow by more than 1 % (and 4 KiB), the
+      pass moves only launches with smaller buffers.
+    - Everything else keeps its order: dots, collectives, loops and branches,
+      and launches that only some ranks run (ZeRO-1) or whose operands have
+      different addresses in each iteration of a loop.
+    - A launch that may move down waits until something needs it. It then runs
+      together with all launches of its kernel that are possible at that time,
+      also with those that come later in the program. One that may only move up
+      is their partner.
+
+    Example: the second `@scale` moves up, to the first one.
+
+    ```mlir
+    fp8.kernel @amax(read %x: memref<8xf32>, write %y: memref<f32>) domain = []
+    fp8.kernel @scale(read %x: memref<f32>, write %y: memref<f32>) domain = []
+    fp8.schedule @step(%x: memref<8xf32>, %y: memref<8xf32>, %s: memref<f32>, %t: memref<f32>) {
+      %0 = memref.alloc() : memref<f32>
+      %1 = memref.alloc() : memref<f32>
+      fp8.launch @amax(read %x, write %0) : (memref<8xf32>, memref<f32>) -> ()
+      fp8.launch @scale(read %0, write %s) : (memref<f32>, memref<f32>) -> ()
+      fp8.launch @amax(read %y, write %1) : (memref<8xf32>, memref<f32>) -> ()
+      fp8.launch @scale(read %1, write %t) : (memref<f32>, memref<f32>) -> ()
+      fp8.return
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numBefore", "num-before", "Number of launches and other ops in changed blocks before">,
+    Statistic<"numAfter", "num-after", "Their number after">
+  ];
+}
+
 def PlanMemory : Pass<"fp8-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every intermediate buffer an offset in one arena";
   let description = [{

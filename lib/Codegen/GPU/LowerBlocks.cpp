@@ -118,13 +118,12 @@ private:
   /// Finds the alignment of each kernel argument that all launches guarantee.
   void collectAlignments() {
     getOperation().walk([&](LaunchOp launch) {
-      SmallVector<int64_t> own;
-      for (Value operand : launch.getOperands())
-        own.push_back(alignmentOf(operand));
-      auto [it, isNew] = alignments.try_emplace(launch.getKernel(), own);
-      if (!isNew)
-        for (auto [known, other] : llvm::zip(it->second, own))
-          known = std::min(known, other);
+      SmallVector<int64_t> &known = alignments[launch.getKernel()];
+      known.resize(launch.getAccesses().size(), kLocalAlignment);
+      for (auto [index, operand] : llvm::enumerate(launch.getOperands())) {
+        int64_t &ofArgument = known[launch.getArgument(index)];
+        ofArgument = std::min(ofArgument, alignmentOf(operand));
+      }
     });
   }
 

@@ -277,11 +277,13 @@ bool GraphPlanner::canCount(scf::ForOp loop) {
     if (loops.size() > FP8_GPU_LOOPS || isCollective(op))
       return failure();
     if (auto launch = dyn_cast<LaunchOp>(op)) {
-      bool isOfLibrary =
+      // Only kernels of our own compute addresses, those of one set.
+      bool isFixed =
+          launch.getNumSets() > 1 ||
           isa_and_nonnull<KernelOp>(symbols.lookup(launch.getKernel()));
       for (Value operand : launch.getOperands()) {
         auto strides = stridesOfBuffer(operand, loops);
-        if (!strides || (isOfLibrary && llvm::any_of(*strides, [](int64_t by) {
+        if (!strides || (isFixed && llvm::any_of(*strides, [](int64_t by) {
                            return by != 0;
                          })))
           return failure();

@@ -10,6 +10,10 @@ namespace mlir::fp8 {
 /// Consecutive launches of one block, with no side effects between them.
 using LaunchRun = SmallVector<LaunchOp>;
 
+/// Returns whether all operands of a launch begin at addresses that are known
+/// when the arena is: none is a part of a stack at a run-time offset.
+bool hasFixedOperands(LaunchOp launch);
+
 /// Returns the runs of a schedule that are long enough for a loop over a table
 /// to be less code than calls. They only contain launches for which `isFixed`
 /// holds, whose operands are known at compile time.

@@ -49,10 +49,12 @@ struct Callee {
 struct LaunchTable {
   /// For each launch: its number, the index of its kernel in the table of
   /// kernels, its tasks, the index of its first operand code in `codes`, and
-  /// the number of operands.
+  /// the number of operands of a set.
   SmallVector<int64_t> rows;
   static constexpr int32_t kColumns = 5;
   SmallVector<int64_t> codes;
+  /// The number of sets of operands of each launch.
+  SmallVector<int64_t> sets;
 };
 
 class ScheduleLowering {
@@ -71,6 +73,10 @@ private:
   Operation *ifOwner(int64_t shard, Location loc);
   bool isSliced(int64_t shard);
   LogicalResult lowerLaunch(LaunchOp op);
+  bool takesSets(LaunchOp op);
+  LLVM::LLVMFuncOp launchSetsFunction();
+  void lowerSets(LaunchOp op, const Callee &callee,
+                 const OperandTables &tables);
   // Runs of launches.
   bool isFixed(LaunchOp op);
   LogicalResult lowerRun(ArrayRef<LaunchOp> launches);
@@ -375,6 +381,15 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
   FailureOr<Callee> callee = calleeOf(op);
   if (failed(callee))
     return failure();
+  if (op.getNumSets() > 1) {
+    if (isForSlices)
+      return op.emitOpError("expected one set of operands of a launch for "
+                            "slices of a shard but got ")
+             << op.getNumSets();
+    lowerSets(op, *callee, *tables);
+    op.erase();
+    return success();
+  }
   if (symbols.lookup(op.getKernel())->hasAttr(kLoopsAttr)) {
     SmallVector<scf::ForOp> loops = deviceLoopsAround(op);
     SmallVector<int64_t> strides;
@@ -414,6 +429,54 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
   return success();
 }
 
+/// Returns true if the runtime can take all sets of operands of a launch in one
+/// call: a GPU has their addresses in a table, which is made once.
+bool ScheduleLowering::takesSets(LaunchOp op) {
+  Operation *kernel = symbols.lookup(op.getKernel());
+  return !isForGPU || op.getNumSets() == 1 ||
+         (hasFixedOperands(op) && kernel && kernel->hasAttr(kSetsAttr));
+}
+
+LLVM::LLVMFuncOp ScheduleLowering::launchSetsFunction() {
+  Type i64 = builder.getI64Type();
+  return runtimeFunction(
+      "fp8_launch_sets", LLVM::LLVMVoidType::get(builder.getContext()),
+      {pointer, i64, pointer, i64, pointer, pointer, i64, i64});
+}
+
+/// Emits one call for all sets of operands, or one for each set.
+void ScheduleLowering::lowerSets(LaunchOp op, const Callee &callee,
+                                 const OperandTables &tables) {
+  OpBuilder::InsertionGuard guard(builder);
+  Location loc = op.getLoc();
+  int64_t sets = op.getNumSets(), operands = op.getNumOperands() / sets;
+  SmallVector<Value> arguments{step,
+                               constant(*op.getNumber(), loc),
+                               addressOf(callee.symbol, loc),
+                               constant(callee.tasks, loc),
+                               tables.codes,
+                               tables.offsets,
+                               constant(operands, loc)};
+  if (takesSets(op)) {
+    arguments.push_back(constant(sets, loc));
+    LLVM::CallOp::create(builder, loc, launchSetsFunction(), arguments);
+    return;
+  }
+  auto loop = scf::ForOp::create(builder, loc, constant(0, loc),
+                                 constant(sets * operands, loc),
+                                 constant(operands, loc));
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  auto advance = [&](Value &table) {
+    table =
+        LLVM::GEPOp::create(builder, loc, pointer, builder.getI64Type(), table,
+                            ArrayRef<LLVM::GEPArg>{loop.getInductionVar()});
+  };
+  advance(arguments[4]);
+  if (!hasFixedOperands(op))
+    advance(arguments[5]);
+  LLVM::CallOp::create(builder, loc, launch, arguments);
+}
+
 //===----------------------------------------------------------------------===//
 // Runs of launches
 //===----------------------------------------------------------------------===//
@@ -422,15 +485,10 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
 /// launch.
 bool ScheduleLowering::isFixed(LaunchOp op) {
   Operation *kernel = symbols.lookup(op.getKernel());
-  if (op->hasAttr(FP8Dialect::kShardAttrName) ||
+  if (op->hasAttr(FP8Dialect::kShardAttrName) || !takesSets(op) ||
       (kernel && kernel->hasAttr(kLoopsAttr)))
     return false;
-  return llvm::none_of(op.getOperands(), [](Value buffer) {
-    Operation *def = buffer.getDefiningOp();
-    while (isa_and_nonnull<memref::ExpandShapeOp, memref::CollapseShapeOp>(def))
-      def = cast<ViewLikeOpInterface>(def).getViewSource().getDefiningOp();
-    return isa_and_nonnull<SubbufferOp>(def);
-  });
+  return hasFixedOperands(op);
 }
 
 /// Returns the index of a kernel in the schedule's table of kernels.
@@ -460,7 +518,8 @@ LogicalResult ScheduleLowering::lowerRun(ArrayRef<LaunchOp> launches) {
     }
     table.rows.append({static_cast<int64_t>(*op.getNumber()),
                        numberOfKernel(callee->symbol), callee->tasks, begin,
-                       static_cast<int64_t>(op->getNumOperands())});
+                       static_cast<int64_t>(op.getAccesses().size())});
+    table.sets.push_back(op.getNumSets());
   }
   LaunchOp last = launches.back();
   builder.setInsertionPoint(last);
@@ -476,6 +535,9 @@ void ScheduleLowering::launchAll(const LaunchTable &table, Location loc) {
   Type i64 = builder.getI64Type();
   Value rows = addressOf(constantTable(table.rows, "launches", loc), loc);
   Value codes = addressOf(constantTable(table.codes, "operands", loc), loc);
+  Value sets;
+  if (llvm::any_of(table.sets, [](int64_t number) { return number > 1; }))
+    sets = addressOf(constantTable(table.sets, "sets", loc), loc);
   Value all = LLVM::AddressOfOp::create(builder, loc, pointer, kernelsName());
   auto loop = scf::ForOp::create(
       builder, loc, constant(0, loc),
@@ -496,11 +558,20 @@ void ScheduleLowering::launchAll(const LaunchTable &table, Location loc) {
   }
   Value kernel =
       LLVM::LoadOp::create(builder, loc, pointer, at(all, pointer, columns[1]));
-  LLVM::CallOp::create(builder, loc, launch,
-                       ValueRange{step, columns[0], kernel, columns[2],
-                                  at(codes, i64, columns[3]),
-                                  LLVM::ZeroOp::create(builder, loc, pointer),
-                                  columns[4]});
+  SmallVector<Value> arguments{step,
+                               columns[0],
+                               kernel,
+                               columns[2],
+                               at(codes, i64, columns[3]),
+                               LLVM::ZeroOp::create(builder, loc, pointer),
+                               columns[4]};
+  LLVM::LLVMFuncOp function = launch;
+  if (sets) {
+    arguments.push_back(LLVM::LoadOp::create(
+        builder, loc, i64, at(sets, i64, loop.getInductionVar())));
+    function = launchSetsFunction();
+  }
+  LLVM::CallOp::create(builder, loc, function, arguments);
 }
 
 /// Defines the table of the kernels that runs launch.

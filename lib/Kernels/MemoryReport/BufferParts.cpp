@@ -43,19 +43,20 @@ BufferState MemoryAnalyzer::startOf(BlockArgument arg) {
   return state;
 }
 
-/// Returns the merged state of everything that contributes to an output of the
-/// launch `call`.
-BufferState MemoryAnalyzer::readBy(LaunchOp call,
-                                   const KernelFlow::Output &output) {
+/// Returns the merged state of everything that contributes to an output of a
+/// launch.
+BufferState MemoryAnalyzer::readByLaunch(const Write &write) {
+  auto call = cast<LaunchOp>(write.op);
+  const KernelFlow::Output &output = *outputOf(call, write.operand);
   BufferState state = emptyState();
   for (unsigned index : output.any.set_bits()) {
-    auto it = states.find(memoryOf(call.getOperand(index)));
+    Value operand = write.operandAt(index);
+    auto it = states.find(memoryOf(operand));
     if (it == states.end())
       continue;
     BufferState part = it->second;
     // A score ends at the next dot; sums and maxima over scores are no scores.
-    int64_t elements =
-        cast<MemRefType>(call.getOperand(index).getType()).getNumElements();
+    int64_t elements = cast<MemRefType>(operand.getType()).getNumElements();
     for (unsigned score : it->second.scores.set_bits())
       if (!output.withoutDot.test(index) ||
           elements < dots[score].numElements())
@@ -73,10 +74,10 @@ BufferState MemoryAnalyzer::readBy(LaunchOp call,
 
 /// Returns the merged state of everything that contributes to `write`.
 BufferState MemoryAnalyzer::readBy(const Write &write) {
-  if (auto call = dyn_cast<LaunchOp>(write.op))
-    return readBy(call, *flowOf(call).outputs[write.operand]);
+  if (isa<LaunchOp>(write.op))
+    return readByLaunch(write);
   BufferState state = emptyState();
-  for (Value root : operandsOf(write.op, [](unsigned) { return true; })) {
+  for (Value root : readBuffersOf(write)) {
     auto it = states.find(root);
     if (it == states.end())
       continue;

@@ -48,6 +48,13 @@ bool isFP8Buffer(MemRefType type);
 struct Write {
   Operation *op;
   unsigned operand;
+
+  /// Returns the operand of a launch that is argument `argument` of the kernel
+  /// in the run that writes.
+  Value operandAt(unsigned argument) const {
+    auto call = cast<LaunchOp>(op);
+    return call.getOperand(call.getFirstOfSet(operand) + argument);
+  }
 };
 
 /// A dot of the forward pass.
@@ -112,10 +119,14 @@ public:
 private:
   // The schedule.
   const KernelFlow &flowOf(LaunchOp call);
+  /// Returns what an operand of a launch depends on if the launch writes it.
+  const std::optional<KernelFlow::Output> &outputOf(LaunchOp call,
+                                                    unsigned operand) {
+    return flowOf(call).outputs[call.getArgument(operand)];
+  }
   std::optional<ArgRole> roleOf(BlockArgument arg);
   std::optional<StateKind> kindOf(Value root);
-  SmallVector<Value> operandsOf(Operation *op,
-                                llvm::function_ref<bool(unsigned)> wanted);
+  SmallVector<Value> readBuffersOf(const Write &write);
   bool mayPrecede(Operation *write, Operation *read, Value root);
   void collectWrites();
 
@@ -123,7 +134,7 @@ private:
   BufferState emptyState();
   BufferState startOf(BlockArgument arg);
   BufferState readBy(const Write &write);
-  BufferState readBy(LaunchOp call, const KernelFlow::Output &output);
+  BufferState readByLaunch(const Write &write);
   void propagate();
 
   // Passes.

@@ -41,10 +41,7 @@ void MemoryAnalyzer::findForwardPass() {
       if (!mayPrecede(write.op, reader, root) ||
           !forward.insert({write.op, write.operand}).second)
         continue;
-      auto call = dyn_cast<LaunchOp>(write.op);
-      for (Value read : operandsOf(write.op, [&](unsigned index) {
-             return flowOf(call).outputs[write.operand]->any.test(index);
-           }))
+      for (Value read : readBuffersOf(write))
         worklist.push_back({read, write.op});
     }
   }
@@ -61,7 +58,9 @@ void MemoryAnalyzer::findForwardDots() {
     const KernelFlow &flow = flowOf(call);
     bool isForward =
         llvm::any_of(llvm::seq(call.getNumOperands()), [&](unsigned index) {
-          return flow.outputs[index] && flow.outputs[index]->fromDot &&
+          const std::optional<KernelFlow::Output> &output =
+              outputOf(call, index);
+          return output && output->fromDot &&
                  forward.contains({call.getOperation(), index});
         });
     if (!flow.dot || !isForward)
@@ -106,9 +105,8 @@ void MemoryAnalyzer::followElementwise(const Write &write,
   auto call = dyn_cast<LaunchOp>(write.op);
   if (!call)
     return;
-  const KernelFlow::Output &output = *flowOf(call).outputs[write.operand];
-  for (unsigned index : output.elementwise.set_bits()) {
-    Value root = memoryOf(call.getOperand(index));
+  for (unsigned index : outputOf(call, write.operand)->elementwise.set_bits()) {
+    Value root = memoryOf(write.operandAt(index));
     if (root.getDefiningOp<memref::AllocOp>() &&
         (states[root].parts & BufferState::Data) &&
         cast<MemRefType>(root.getType()).getNumElements() > 1)

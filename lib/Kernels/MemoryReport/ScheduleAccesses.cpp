@@ -35,16 +35,13 @@ std::optional<StateKind> MemoryAnalyzer::kindOf(Value root) {
   return text ? symbolizeStateKind(text.getValue()) : std::nullopt;
 }
 
-/// Returns the buffers that an op of the schedule reads; of a launch only the
-/// wanted operands.
-SmallVector<Value>
-MemoryAnalyzer::operandsOf(Operation *op,
-                           llvm::function_ref<bool(unsigned)> wanted) {
+/// Returns the buffers that are read for `write`.
+SmallVector<Value> MemoryAnalyzer::readBuffersOf(const Write &write) {
+  Operation *op = write.op;
   SmallVector<Value> buffers;
   if (auto call = dyn_cast<LaunchOp>(op)) {
-    for (auto [index, operand] : llvm::enumerate(call.getOperands()))
-      if (wanted(index))
-        buffers.push_back(memoryOf(operand));
+    for (unsigned index : outputOf(call, write.operand)->any.set_bits())
+      buffers.push_back(memoryOf(write.operandAt(index)));
     return buffers;
   }
   if (isa<StartAllReduceOp, StartExchangeOp>(op)) {
@@ -81,11 +78,9 @@ bool MemoryAnalyzer::mayPrecede(Operation *write, Operation *read, Value root) {
 void MemoryAnalyzer::collectWrites() {
   schedule.walk([&](Operation *op) {
     if (auto call = dyn_cast<LaunchOp>(op)) {
-      const KernelFlow &flow = flowOf(call);
-      for (auto [index, output] : llvm::enumerate(flow.outputs))
-        if (output)
-          writesOf[memoryOf(call.getOperand(index))].push_back(
-              {op, static_cast<unsigned>(index)});
+      for (unsigned index = 0; index < call.getNumOperands(); ++index)
+        if (outputOf(call, index))
+          writesOf[memoryOf(call.getOperand(index))].push_back({op, index});
     } else if (isa<StartAllReduceOp, StartExchangeOp>(op)) {
       writesOf[memoryOf(op->getOperand(1))].push_back({op, 1});
     } else if (auto store = dyn_cast<memref::StoreOp>(op)) {

@@ -40,6 +40,7 @@ void fp8::buildKernelsPipeline(OpPassManager &pm, const PlanMemoryOptions &plan,
   pm.addPass(createBufferizeKernels());
   pm.addPass(createElideCopies());
   pm.addPass(createOverlapCollectives());
+  pm.addPass(createBatchLaunches());
   pm.addPass(createPlanMemoryPass(plan, sink));
   pm.addPass(createVerifyScheduled());
 }

@@ -14,6 +14,8 @@ namespace fp8::rt::gpu {
 // A step with more nodes runs kernel by kernel: a larger graph takes longer to
 // build than it saves.
 static constexpr int64_t maxNodes = 1 << 16;
+/// The largest y dimension of a grid.
+static constexpr int64_t maxSets = 65535;
 /// Results up to this size are copied to the host in every run.
 static constexpr int64_t fetchedBytes = 4096;
 
@@ -46,6 +48,7 @@ DeviceStep::~DeviceStep() {
       driver.cuStreamSynchronize(one);
   program.clear();
   counters.reset();
+  operandTables.clear();
   conditions.clear();
   for (cuda::Event event : {uploaded, taken, finished})
     if (event)
@@ -377,6 +380,10 @@ void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
   // No exception may cross generated code.
   try {
     const LoadedKernel &loaded = find(kernel, numOperands);
+    if (kernel->takes_sets)
+      throw Error(FP8_ERROR_INTERNAL, str("expected a kernel for one set of "
+                                          "operands but got '",
+                                          kernel->name, "'"));
     if (blocks < 0 || blocks > INT32_MAX)
       throw Error(FP8_ERROR_INTERNAL,
                   str("expected at most 2^31 - 1 blocks but got ", blocks));
@@ -411,13 +418,79 @@ void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
     }
     auto start = std::chrono::steady_clock::now();
     work().launch(loaded, static_cast<unsigned>(blocks), parameters);
-    if (checksLaunches || profiling)
-      driver.check(driver.cuStreamSynchronize(stream),
-                   str("run ", labelOf(launch)));
-    if (!profiling || !profile)
-      return;
+    finishLaunch(launch, blocks, start);
+  } catch (const Error &error) {
+    failure = Error(error.status,
+                    str(labelOf(launch), ": ", std::string(error.what())));
+  }
+}
+
+/// Waits for a launch and notes its time, if asked for.
+void DeviceStep::finishLaunch(int64_t launch, int64_t blocks,
+                              std::chrono::steady_clock::time_point start) {
+  if (checksLaunches || profiling)
+    driver.check(driver.cuStreamSynchronize(stream),
+                 str("run ", labelOf(launch)));
+  if (profiling && profile)
     executable.addRun(*profile, launch, blocks,
                       std::chrono::steady_clock::now() - start);
+}
+
+/// Returns the address of a table on the GPU with the addresses of the operands
+/// of a launch, which are the same in every run.
+cuda::DevicePointer DeviceStep::operandTable(int64_t launch,
+                                             const int64_t *operands,
+                                             const int64_t *offsets,
+                                             int64_t count) {
+  std::unique_ptr<DeviceMemory> &table = operandTables[launch];
+  if (table)
+    return table->address;
+  std::vector<cuda::DevicePointer> addresses;
+  for (int64_t i = 0; i < count; ++i)
+    addresses.push_back(resolve(operands[i], launch) +
+                        (offsets ? offsets[i] : 0));
+  auto bytes = static_cast<int64_t>(sizeof(cuda::DevicePointer)) * count;
+  auto made = std::make_unique<DeviceMemory>(driver, bytes, stream);
+  driver.check(driver.cuMemcpyHtoDAsync_v2(made->address, addresses.data(),
+                                           bytes, stream),
+               "copy the addresses of operands");
+  // (The run goes on after this.)
+  driver.check(driver.cuStreamSynchronize(stream),
+               "copy the addresses of operands");
+  table = std::move(made);
+  return table->address;
+}
+
+void DeviceStep::launchSets(int64_t launch, const fp8_gpu_kernel *kernel,
+                            int64_t blocks, const int64_t *operands,
+                            const int64_t *offsets, int64_t numOperands,
+                            int64_t numSets) {
+  if (failure)
+    return; // Later launches would read unwritten memory.
+  // No exception may cross generated code.
+  try {
+    const LoadedKernel &loaded = find(kernel, numOperands);
+    if (!kernel->takes_sets)
+      throw Error(FP8_ERROR_INTERNAL, str("expected a kernel that takes sets "
+                                          "of operands but got '",
+                                          kernel->name, "'"));
+    if (blocks < 0 || blocks > INT32_MAX)
+      throw Error(FP8_ERROR_INTERNAL,
+                  str("expected at most 2^31 - 1 blocks but got ", blocks));
+    if (blocks == 0)
+      return;
+    cuda::DevicePointer table =
+        operandTable(launch, operands, offsets, numOperands * numSets);
+    if (isRecording && !isInBody() && recordedNodes() >= maxNodes)
+      runDirectly();
+    auto start = std::chrono::steady_clock::now();
+    for (int64_t first = 0; first < numSets; first += maxSets) {
+      Grid grid(static_cast<unsigned>(blocks),
+                static_cast<unsigned>(std::min(numSets - first, maxSets)));
+      work().launch(loaded, grid,
+                    {table + first * numOperands * sizeof(table)});
+    }
+    finishLaunch(launch, blocks * numSets, start);
   } catch (const Error &error) {
     failure = Error(error.status,
                     str(labelOf(launch), ": ", std::string(error.what())));

@@ -16,6 +16,7 @@
 #include "../Collectives/Engine.h"
 #include "Work.h"
 
+#include <chrono>
 #include <functional>
 #include <optional>
 
@@ -43,6 +44,9 @@ public:
   void launch(int64_t launch, const fp8_gpu_kernel *kernel, int64_t blocks,
               const int64_t *operands, const int64_t *offsets,
               const int64_t *strides, int64_t numOperands);
+  void launchSets(int64_t launch, const fp8_gpu_kernel *kernel, int64_t blocks,
+                  const int64_t *operands, const int64_t *offsets,
+                  int64_t numOperands, int64_t numSets);
   const void *read(int64_t operand, int64_t offset, int64_t bytes);
   void write(int64_t operand, int64_t offset, int64_t bytes, const void *value);
   int64_t beginLoop(const fp8_gpu_kernel *kernel, int64_t trips);
@@ -130,6 +134,10 @@ private:
   }
   /// Runs `action`; an error fails the run.
   template <typename Action> void attempt(const Action &action);
+  cuda::DevicePointer operandTable(int64_t launch, const int64_t *operands,
+                                   const int64_t *offsets, int64_t count);
+  void finishLaunch(int64_t launch, int64_t blocks,
+                    std::chrono::steady_clock::time_point start);
   cuda::DevicePointer counter(int64_t level);
   cuda::DevicePointer conditionAddress(int64_t condition);
   int64_t conditionValue(int64_t condition);
@@ -182,6 +190,8 @@ private:
     cuda::DevicePointer address = 0;
   };
   std::unique_ptr<DeviceMemory> counters;
+  /// The operands of launches with several sets, by the number of the launch.
+  std::map<int64_t, std::unique_ptr<DeviceMemory>> operandTables;
   std::vector<std::unique_ptr<DeviceMemory>> conditions;
   std::map<int64_t, int64_t> keptValues; // values of conditions on the host
 };

@@ -42,12 +42,12 @@ static std::vector<Pattern> patternsOf(const void *value, int64_t bytes) {
 // Streams
 //===----------------------------------------------------------------------===//
 
-void StreamWork::launch(const LoadedKernel &kernel, unsigned blocks,
+void StreamWork::launch(const LoadedKernel &kernel, Grid grid,
                         const std::vector<cuda::DevicePointer> &parameters) {
   if (kernel.dot)
     return kernel.dot->run(stream, parameters);
   std::vector<void *> addresses = addressesOf(parameters);
-  driver.check(driver.cuLaunchKernel(kernel.function, blocks, 1, 1,
+  driver.check(driver.cuLaunchKernel(kernel.function, grid.blocks, grid.sets, 1,
                                      kernel.kernel->threads, 1, 1,
                                      kernel.kernel->shared_bytes, stream,
                                      addresses.data(), nullptr),
@@ -107,7 +107,7 @@ void GraphWork::add(cuda::NodeParams &params, const std::string &what) {
   ++count;
 }
 
-void GraphWork::launch(const LoadedKernel &kernel, unsigned blocks,
+void GraphWork::launch(const LoadedKernel &kernel, Grid grid,
                        const std::vector<cuda::DevicePointer> &parameters) {
   if (kernel.dot)
     return addDot(kernel, parameters);
@@ -115,9 +115,10 @@ void GraphWork::launch(const LoadedKernel &kernel, unsigned blocks,
   cuda::NodeParams params = {};
   params.type = cuda::KernelNode;
   params.kernel.func = kernel.function;
-  params.kernel.gridX = blocks;
+  params.kernel.gridX = grid.blocks;
+  params.kernel.gridY = grid.sets;
   params.kernel.blockX = kernel.kernel->threads;
-  params.kernel.gridY = params.kernel.gridZ = 1;
+  params.kernel.gridZ = 1;
   params.kernel.blockY = params.kernel.blockZ = 1;
   params.kernel.sharedBytes = kernel.kernel->shared_bytes;
   params.kernel.parameters = addresses.data();

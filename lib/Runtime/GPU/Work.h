@@ -7,13 +7,21 @@
 
 namespace fp8::rt::gpu {
 
+/// The blocks of a launch.
+struct Grid {
+  Grid(unsigned blocks, unsigned sets = 1) : blocks(blocks), sets(sets) {}
+
+  unsigned blocks;
+  unsigned sets; ///< of operands, each with this many blocks
+};
+
 /// Ordered work for one GPU: recorded node by node as a graph, or enqueued on a
 /// stream at once.
 class Work {
 public:
   virtual ~Work() = default;
   /// Parameters have 8 bytes each; most are addresses.
-  virtual void launch(const LoadedKernel &kernel, unsigned blocks,
+  virtual void launch(const LoadedKernel &kernel, Grid grid,
                       const std::vector<cuda::DevicePointer> &parameters) = 0;
   /// Sets `bytes` (1, 2, 4 or 8) bytes to those at `value`.
   virtual void fill(cuda::DevicePointer target, const void *value,
@@ -29,7 +37,7 @@ class StreamWork : public Work {
 public:
   StreamWork(const Device &device, cuda::Stream stream)
       : driver(device.driver), stream(stream) {}
-  void launch(const LoadedKernel &kernel, unsigned blocks,
+  void launch(const LoadedKernel &kernel, Grid grid,
               const std::vector<cuda::DevicePointer> &parameters) override;
   void fill(cuda::DevicePointer target, const void *value,
             int64_t bytes) override;
@@ -50,7 +58,7 @@ public:
   /// Library calls are captured from `stream`, which does not run them.
   GraphWork(const Device &device, cuda::Stream stream);
   ~GraphWork() override;
-  void launch(const LoadedKernel &kernel, unsigned blocks,
+  void launch(const LoadedKernel &kernel, Grid grid,
               const std::vector<cuda::DevicePointer> &parameters) override;
   void fill(cuda::DevicePointer target, const void *value,
             int64_t bytes) override;

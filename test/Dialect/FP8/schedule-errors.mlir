@@ -111,3 +111,48 @@ fp8.kernel @block(read %x: memref<16x32xf32>) domain = [16, 32] block = 64
 
 // expected-error @+1 {{expected a block of 1 to all iterations of the last loop of the domain but got 1}}
 fp8.kernel @no_loop(read %x: memref<16x32xf32>) domain = [] block = 1
+
+// -----
+
+fp8.kernel @k(read memref<8xf32>, write memref<8xf32>) domain = []
+fp8.schedule @step(%x: memref<8xf32>, %y: memref<8xf32>, %z: memref<8xf32>) {
+  // expected-error @+1 {{expected no set of operands to access what another set writes but got operand 2}}
+  fp8.launch @k(read %x, write %y)(read %y, write %z) : (memref<8xf32>, memref<8xf32>) -> ()
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read memref<8xf32>, write memref<8xf32>) domain = []
+fp8.schedule @step(%x: memref<8xf32>, %y: memref<8xf32>, %z: memref<8xf32>) {
+  // expected-error @+1 {{expected no set of operands to access what another set writes but got operand 3}}
+  fp8.launch @k(read %x, write %y)(read %z, write %y) : (memref<8xf32>, memref<8xf32>) -> ()
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read memref<8xf32>, write memref<8xf32>) domain = []
+fp8.schedule @step(%x: memref<8xf32>, %y: memref<8xf32>, %z: memref<8xf32>) {
+  // expected-error @+1 {{expected the accesses of the first set of operands}}
+  fp8.launch @k(read %x, write %y)(write %x, read %z) : (memref<8xf32>, memref<8xf32>) -> ()
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read memref<8xf32>, write memref<8xf32>) domain = []
+fp8.schedule @step(%x: memref<8xf32>, %y: memref<8xf32>) {
+  // expected-error @+1 {{expected one or more sets of 2 operands, one for each access, but got 3 operands}}
+  "fp8.launch"(%x, %y, %x) {kernel = @k, accesses = [#fp8.access<read>, #fp8.access<write>]} : (memref<8xf32>, memref<8xf32>, memref<8xf32>) -> ()
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read tensor<8xf32>, write tensor<8xf32>) -> tensor<8xf32> domain = []
+func.func @tensors(%x: tensor<8xf32>, %y: tensor<8xf32>, %z: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @+1 {{expected one set of operands on tensors but got 2}}
+  %0 = fp8.launch @k(read %x, write %y)(read %x, write %z) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

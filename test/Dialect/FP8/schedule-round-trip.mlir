@@ -8,6 +8,7 @@
 module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-gnu", cpu = "znver4", features = "-avx512bf16", vector_bits = 512>} {
   // CHECK: fp8.kernel @elsewhere(read memref<8xf32>, write memref<8xf32>, update memref<f32>) domain = []
   fp8.kernel @elsewhere(read memref<8xf32>, write memref<8xf32>, update memref<f32>) domain = []
+  fp8.kernel @negate(read memref<8xf32>, write memref<8xf32>) domain = []
 
   // CHECK: fp8.kernel @nothing() domain = [] plan = #fp8.cpu_plan<tile = []> {
   // CHECK-NEXT: fp8.return
@@ -32,14 +33,16 @@ module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-g
     fp8.return %y : tensor<4xf32>
   }
 
-  // CHECK: fp8.schedule @step(%[[ARENA:.*]]: memref<64xi8>, %[[X:.*]]: memref<8xf32> {fp8.path = "x"}, %[[S:.*]]: memref<f32> {fp8.output, fp8.path = "loss"}) arena_bytes = 64 attributes {fp8.entry = "store"} {
-  fp8.schedule @step(%arena: memref<64xi8>, %x: memref<8xf32> {fp8.path = "x"}, %s: memref<f32> {fp8.output, fp8.path = "loss"})
+  // CHECK: fp8.schedule @step(%[[ARENA:.*]]: memref<64xi8>, %[[X:.*]]: memref<8xf32> {fp8.path = "x"}, %[[Y:.*]]: memref<8xf32>, %[[S:.*]]: memref<f32> {fp8.output, fp8.path = "loss"}) arena_bytes = 64 attributes {fp8.entry = "store"} {
+  fp8.schedule @step(%arena: memref<64xi8>, %x: memref<8xf32> {fp8.path = "x"}, %y: memref<8xf32>, %s: memref<f32> {fp8.output, fp8.path = "loss"})
       arena_bytes = 64 attributes {fp8.entry = "store"} {
     %c0 = arith.constant 0 : index
     // CHECK: %[[T:.*]] = memref.view %[[ARENA]]
     %t = memref.view %arena[%c0][] : memref<64xi8> to memref<8xf32>
     // CHECK: fp8.launch @elsewhere(read %[[X]], write %[[T]], update %[[S]]) label = "sum of x" number = 0 : (memref<8xf32>, memref<8xf32>, memref<f32>) -> ()
     fp8.launch @elsewhere(read %x, write %t, update %s) label = "sum of x" number = 0 : (memref<8xf32>, memref<8xf32>, memref<f32>) -> ()
+    // CHECK: fp8.launch @negate(read %[[X]], write %[[T]])(read %[[X]], write %[[Y]]) number = 1 : (memref<8xf32>, memref<8xf32>) -> ()
+    fp8.launch @negate(read %x, write %t)(read %x, write %y) number = 1 : (memref<8xf32>, memref<8xf32>) -> ()
     // CHECK: fp8.launch @nothing() : () -> ()
     fp8.launch @nothing() : () -> ()
     // CHECK: fp8.return

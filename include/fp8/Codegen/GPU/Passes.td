@@ -230,6 +230,42 @@ def VerifyGPU : Pass<"fp8-verify-gpu", "::mlir::ModuleOp"> {
   }];
 }
 
+def TabulateOperands : Pass<"fp8-tabulate-operands", "::mlir::ModuleOp"> {
+  let summary = "Let the blocks of one launch work on different operands";
+  let description = [{
+    A launch with several sets of operands becomes one node of the step's graph.
+    Its kernel gets a copy, `@k_of_sets`, whose only parameter is the address of
+    a table with the addresses of all operands, set by set. The y index of a
+    block is the number of its set. The x index, and all arithmetic, are those
+    of `@k`.
+
+    Kernels with scratch memory, which blocks have by their x index, get no copy;
+    neither do launches with an operand whose address is only known at run time.
+    Such launches become one node for each set.
+
+    Runs after `fp8-to-nvvm` and before `fp8-plan-graph`.
+
+    Example:
+
+    ```mlir
+    gpu.module @k attributes {fp8.gpu_launch = #fp8.gpu_launch<
+        blocks = 1, threads = 32, shared = 0, dynamic_shared = 0, scratch = 0>} {
+      llvm.func @k(%x: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
+        %0 = llvm.mlir.constant(1.0 : f32) : f32
+        llvm.store %0, %x : f32, !llvm.ptr
+        llvm.return
+      }
+    }
+    fp8.schedule @main(%arena: memref<64xi8>, %x: memref<f32>, %y: memref<f32>) arena_bytes = 64 {
+      fp8.launch @k(write %x)(write %y) number = 0 : (memref<f32>) -> ()
+      fp8.return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect"];
+}
+
 def PlanGraph : Pass<"fp8-plan-graph", "::mlir::ModuleOp"> {
   let summary = "Let the GPU run loops and branches of the schedule";
   let description = [{

@@ -26,31 +26,78 @@ inline ParseResult parseAccess(OpAsmParser &parser,
   return success();
 }
 
-/// Parses the operands of a launch: `(read %x, write %y)`.
+/// Parses the operands of a launch, set by set:
+/// `(read %x, write %y)(read %z, write %w)`.
 inline ParseResult
 parseAccessedOperands(OpAsmParser &parser,
                       SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,
                       ArrayAttr &accesses) {
-  SmallVector<Attribute> found;
-  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, [&] {
-        return failure(parseAccess(parser, found) ||
-                       parser.parseOperand(operands.emplace_back()));
-      }))
+  auto parseSet = [&](OpAsmParser::Delimiter delimiter,
+                      SmallVectorImpl<Attribute> &found) {
+    return parser.parseCommaSeparatedList(delimiter, [&] {
+      return failure(parseAccess(parser, found) ||
+                     parser.parseOperand(operands.emplace_back()));
+    });
+  };
+  SmallVector<Attribute> first;
+  if (parseSet(OpAsmParser::Delimiter::Paren, first))
     return failure();
-  accesses = parser.getBuilder().getArrayAttr(found);
-  return success();
+  accesses = parser.getBuilder().getArrayAttr(first);
+  while (true) {
+    llvm::SMLoc loc = parser.getCurrentLocation();
+    SmallVector<Attribute> further;
+    if (parseSet(OpAsmParser::Delimiter::OptionalParen, further))
+      return failure();
+    if (further.empty())
+      return success();
+    if (further != first)
+      return parser.emitError(loc)
+             << "expected the accesses of the first set of operands, "
+             << accesses << ", but got "
+             << parser.getBuilder().getArrayAttr(further);
+  }
 }
 
 inline void printAccessedOperands(OpAsmPrinter &printer, Operation *,
                                   OperandRange operands, ArrayAttr accesses) {
-  printer << '(';
-  llvm::interleaveComma(
-      llvm::zip_equal(accesses.getAsRange<AccessAttr>(), operands), printer,
-      [&](auto pair) {
-        auto [access, operand] = pair;
-        printer << stringifyAccess(access.getValue()) << ' ' << operand;
-      });
-  printer << ')';
+  size_t arguments = accesses.size(), first = 0;
+  do {
+    printer << '(';
+    llvm::interleaveComma(llvm::zip_first(accesses.getAsRange<AccessAttr>(),
+                                          operands.drop_front(first)),
+                          printer, [&](auto pair) {
+                            auto [access, operand] = pair;
+                            printer << stringifyAccess(access.getValue()) << ' '
+                                    << operand;
+                          });
+    printer << ')';
+    first += arguments;
+  } while (arguments > 0 && first + arguments <= operands.size());
+}
+
+/// Parses the types of one set of operands and of the results:
+/// `(memref<8xf32>, memref<8xf32>) -> ()`.
+inline ParseResult parseTypesOfSet(OpAsmParser &parser,
+                                   SmallVectorImpl<Type> &operands,
+                                   SmallVectorImpl<Type> &results,
+                                   ArrayRef<OpAsmParser::UnresolvedOperand> all,
+                                   ArrayAttr) {
+  FunctionType type;
+  if (parser.parseType(type))
+    return failure();
+  results.assign(type.getResults().begin(), type.getResults().end());
+  ArrayRef<Type> ofSet = type.getInputs();
+  // (With another number of types, the parser reports the mismatch.)
+  do
+    operands.append(ofSet.begin(), ofSet.end());
+  while (!ofSet.empty() && operands.size() + ofSet.size() <= all.size());
+  return success();
+}
+
+inline void printTypesOfSet(OpAsmPrinter &printer, Operation *,
+                            TypeRange operands, TypeRange results, OperandRange,
+                            ArrayAttr accesses) {
+  printer.printFunctionalType(operands.take_front(accesses.size()), results);
 }
 
 } // namespace mlir::fp8

@@ -135,6 +135,7 @@ constexpr Declaration kDeclarations[] = {
     {kDeviceControlAttr, OnOp, kFlag},
     {kDeviceLoopAttr, OnOp, kFlag},
     {kLoopsAttr, OnOp, kPositive},
+    {kSetsAttr, OnOp, kPositive},
 };
 
 LogicalResult verify(Operation *op, NamedAttribute attr, Place place,

@@ -295,12 +295,37 @@ SmallVector<OpOperand *> LaunchOp::getDestinations() {
 }
 
 LogicalResult LaunchOp::verify() {
-  if (getAccesses().size() != getNumOperands())
-    return emitOpError("expected an access for each of ")
-           << getNumOperands() << " operands but got " << getAccesses().size();
+  size_t arguments = getAccesses().size(), operands = getNumOperands();
+  if (arguments == 0 ? operands > 0
+                     : operands == 0 || operands % arguments != 0)
+    return emitOpError("expected one or more sets of ")
+           << arguments << " operands, one for each access, but got "
+           << operands << " operands";
   if (std::optional<int64_t> number = getNumber(); number && *number < 0)
     return emitOpError("expected a number that is not negative but got ")
            << *number;
+  if (getNumSets() == 1)
+    return success();
+  if (getNumResults() > 0)
+    return emitOpError("expected one set of operands on tensors but got ")
+           << getNumSets();
+  return verifySets();
+}
+
+/// Checks that no set of operands writes a buffer of another one.
+LogicalResult LaunchOp::verifySets() {
+  DenseMap<Value, unsigned> writers; // the first operand of the writing set
+  for (OpOperand *destination : getDestinations())
+    writers.try_emplace(destination->get(),
+                        getFirstOfSet(destination->getOperandNumber()));
+  for (OpOperand &operand : (*this)->getOpOperands()) {
+    auto writer = writers.find(operand.get());
+    if (writer != writers.end() &&
+        writer->second != getFirstOfSet(operand.getOperandNumber()))
+      return emitOpError("expected no set of operands to access what another "
+                         "set writes but got operand ")
+             << operand.getOperandNumber();
+  }
   return success();
 }
 
@@ -315,8 +340,10 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (!kernel)
     return emitOpError("expected '")
            << getKernel() << "' to be a kernel of the module";
-  if (TypeRange(kernel.getArgumentTypes()) != TypeRange(getOperandTypes()) ||
-      TypeRange(kernel.getResultTypes()) != TypeRange(getResultTypes()))
+  bool fits = TypeRange(kernel.getResultTypes()) == TypeRange(getResultTypes());
+  for (unsigned set = 0; set < getNumSets(); ++set)
+    fits &= getSet(set).getTypes() == TypeRange(kernel.getArgumentTypes());
+  if (!fits)
     return emitOpError("expected operands and results of kernel '")
            << getKernel() << "', " << kernel.getFunctionType() << ", but got "
            << FunctionType::get(getContext(), getOperandTypes(),

@@ -14,6 +14,9 @@ constexpr llvm::StringLiteral kDeviceLoopAttr = "fp8.device_loop";
 /// On a kernel's module: the number of loops counted by the GPU in which the
 /// addresses of its operands change (fp8_gpu_kernel).
 constexpr llvm::StringLiteral kLoopsAttr = "fp8.loops";
+/// On a kernel's module: the kernel takes several sets of operands (see
+/// fp8_gpu_kernel); the value is the number of operands of a set.
+constexpr llvm::StringLiteral kSetsAttr = "fp8.sets";
 
 } // namespace mlir::fp8
 

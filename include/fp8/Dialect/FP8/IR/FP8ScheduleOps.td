@@ -161,12 +161,17 @@ def FP8_LaunchOp : FP8_OpOfSchedule<"launch", [
     `number` identifies the launch in its schedule; the last pass of stage 4
     assigns it.
 
+    A launch on buffers may have several sets of operands: it runs the kernel
+    once for each, in any order, so no set may write what another one accesses.
+    The types are those of one set.
+
     Example:
 
     ```mlir
     fp8.kernel @sum(read %x: memref<8xf32>, update %y: memref<f32>) domain = []
-    fp8.schedule @step(%x: memref<8xf32>, %y: memref<f32>) {
+    fp8.schedule @step(%x: memref<8xf32>, %y: memref<f32>, %z: memref<f32>) {
       fp8.launch @sum(read %x, update %y) label = "sum" number = 0 : (memref<8xf32>, memref<f32>) -> ()
+      fp8.launch @sum(read %x, update %y)(read %x, update %z) number = 1 : (memref<8xf32>, memref<f32>) -> ()
       fp8.return
     }
     ```
@@ -179,20 +184,36 @@ def FP8_LaunchOp : FP8_OpOfSchedule<"launch", [
   let results = (outs Variadic<AnyTensor>:$outputs);
   let assemblyFormat = [{
     $kernel `` custom<AccessedOperands>($operands, $accesses) (`label` `=` $label^)?
-    (`number` `=` $number^)? attr-dict `:` functional-type($operands, $outputs)
+    (`number` `=` $number^)? attr-dict `:`
+    custom<TypesOfSet>(type($operands), type($outputs), ref($operands), ref($accesses))
   }];
   let builders = [
-    // Launches `kernel`, with its result types.
+    // Launches `kernel`, with its result types, on one or more sets of operands.
     OpBuilder<(ins "::mlir::fp8::KernelOp":$kernel, "::mlir::ValueRange":$operands,
                    CArg<"::mlir::StringAttr", "{}">:$label)>
   ];
   let extraClassDeclaration = [{
+    /// Returns the argument of the kernel that an operand becomes.
+    unsigned getArgument(unsigned operand) { return operand % getAccesses().size(); }
     ::mlir::fp8::Access getAccess(unsigned operand) {
-      return ::llvm::cast<::mlir::fp8::AccessAttr>(getAccesses()[operand]).getValue();
+      return ::llvm::cast<::mlir::fp8::AccessAttr>(getAccesses()[getArgument(operand)]).getValue();
     }
+    unsigned getNumSets() {
+      return getAccesses().empty() ? 1 : getNumOperands() / getAccesses().size();
+    }
+    ::mlir::OperandRange getSet(unsigned set) {
+      return getOperands().slice(set * getAccesses().size(), getAccesses().size());
+    }
+    /// Returns the first operand of the set that an operand belongs to.
+    unsigned getFirstOfSet(unsigned operand) { return operand - getArgument(operand); }
     /// Returns the operands that the kernel writes or updates. On tensors there
     /// is one for each result.
     ::llvm::SmallVector<::mlir::OpOperand *> getDestinations();
+
+  private:
+    ::llvm::LogicalResult verifySets();
+
+  public:
   }];
   let hasVerifier = 1;
 }
