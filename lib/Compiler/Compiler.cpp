@@ -368,6 +368,8 @@ FailureOr<CompiledObjects> compileForGPU(ModuleOp module,
       failed(runStage(module, options, "schedule", stats.codegenSeconds,
                       [&](OpPassManager &pm) {
                         pm.addPass(createPlanGraph(graph));
+                        pm.addPass(createOrderGraph());
+                        pm.addPass(createVerifyGraph());
                         pm.addPass(createLowerSchedule());
                       })))
     return failure();

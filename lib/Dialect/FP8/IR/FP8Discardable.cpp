@@ -135,6 +135,11 @@ constexpr Declaration kDeclarations[] = {
     {kDeviceControlAttr, OnOp, kFlag},
     {kDeviceLoopAttr, OnOp, kFlag},
     {kLoopsAttr, OnOp, kPositive},
+    {kGraphAttr, OnOp, {isA<DictionaryAttr>, "a dictionary"}},
+    {kNodeAttr, OnOp | OnArgument, kCount},
+    {kAfterAttr,
+     OnOp | OnArgument,
+     {isA<DenseI64ArrayAttr>, "an array of i64"}},
 };
 
 LogicalResult verify(Operation *op, NamedAttribute attr, Place place,
