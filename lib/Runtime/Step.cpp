@@ -627,7 +627,9 @@ void fp8_step::startExchange(int64_t number, const fp8_exchange &what,
 
 void fp8_step::wait(int64_t number) {
   if (inFlight && !hasFailed())
-    call([this, number] { inFlight->wait(number); });
+    call([this, number] {
+      inFlight->wait(number, /*onHost=*/!device || !device->isReplaying());
+    });
 }
 
 void fp8_step::setGroup(fp8_group *group) {

@@ -314,13 +314,24 @@ int64_t DeviceStep::recordedNodes() const {
   return nodes;
 }
 
-/// Replays the recording.
-void DeviceStep::replay() {
+void DeviceStep::replayAll() {
   for (Part &part : program)
     if (part.graph)
       part.graph->run(stream);
     else
       part.call();
+}
+
+/// Replays the recording.
+void DeviceStep::replay() {
+  replays = true;
+  try {
+    replayAll();
+  } catch (...) {
+    replays = false;
+    throw;
+  }
+  replays = false;
 }
 
 /// From here on the entry's calls run immediately: it reads values from the
@@ -330,7 +341,7 @@ void DeviceStep::runDirectly() {
   if (!isRecording)
     return;
   isRecording = false;
-  replay();
+  replayAll();
   waitFor(str("run '", executable.name, "'"));
   program.clear();
 }

@@ -63,7 +63,10 @@ public:
   /// Runs `what` on the host behind all earlier launches: now, and in every
   /// later run that replays the recording.
   void call(std::function<void()> what);
-  /// Does the same for a copy on the GPU.
+  /// Returns true if such a call is made by a replay, in which later work need
+  /// not wait for the host: nothing depends on values that the host reads.
+  bool isReplaying() const { return replays; }
+  /// Does the same as `call` for a copy on the GPU.
   void copy(cuda::DevicePointer target, cuda::DevicePointer source,
             int64_t bytes);
   /// Returns the address of an operand; 0 after a failure.
@@ -121,6 +124,7 @@ private:
   Work &work();
   bool isInBody() const;
   int64_t recordedNodes() const;
+  void replayAll();
   void replay();
   void runDirectly();
   const LoadedKernel &find(const fp8_gpu_kernel *kernel,
@@ -177,6 +181,7 @@ private:
   int64_t nextNode = -1;    // of the next work that is recorded (fp8_order)
   std::vector<int64_t> earlyCopies; // the nodes that copy early results
   bool isDynamic = false;
+  bool replays = false;
   bool checksLaunches; // waits after each launch, to name the one that fails
   std::optional<Error> failure; // of a call by the entry
   std::vector<char> readValue;
