@@ -99,6 +99,7 @@ private:
   Value addressOf(Operation *symbol, Location loc);
   // Control flow on the GPU.
   void decideOnGPU();
+  void loopOnGPU(scf::ForOp loop);
   LogicalResult lowerKeep(memref::LoadOp load);
   bool lowerMovingStore(memref::StoreOp store, const OperandAddress &place);
   Value callConditionFunction(const Condition &condition, StringRef function,
@@ -722,10 +723,35 @@ void ScheduleLowering::branchOnGPU(const Condition &condition, Region &region,
       step);
 }
 
+/// Lets the runtime say how many iterations of a loop the entry runs, from the
+/// first one.
+void ScheduleLowering::loopOnGPU(scf::ForOp loop) {
+  Location loc = loop.getLoc();
+  Value trips =
+      LLVM::CallOp::create(
+          builder, loc,
+          runtimeFunction("fp8_loop", builder.getI64Type(),
+                          {pointer, pointer, builder.getI64Type()}),
+          ValueRange{step, addressOf(descriptionOf(kCountKernel, loc), loc),
+                     constant(loop.getStaticTripCount()->getSExtValue(), loc)})
+          .getResult();
+  Value count =
+      arith::IndexCastOp::create(builder, loc, builder.getIndexType(), trips);
+  Value end = arith::AddIOp::create(
+      builder, loc, loop.getLowerBound(),
+      arith::MulIOp::create(builder, loc, count, loop.getStep()));
+  loop.getUpperBoundMutable().assign(end);
+  builder.setInsertionPointAfter(loop);
+  LLVM::CallOp::create(
+      builder, loc,
+      runtimeFunction("fp8_end", LLVM::LLVMVoidType::get(builder.getContext()),
+                      {pointer}),
+      step);
+}
+
 /// Turns loops and branches into calls of the runtime, which creates graph
 /// nodes for them.
 void ScheduleLowering::decideOnGPU() {
-  Type i64 = builder.getI64Type();
   schedule.walk([&](memref::LoadOp load) {
     conditions.try_emplace(load, conditions.size());
   });
@@ -736,9 +762,6 @@ void ScheduleLowering::decideOnGPU() {
     builder.setInsertionPoint(op);
     if (op != schedule && op->getNumRegions() > 0)
       order(op);
-    if (isa<scf::WhileOp>(op) && schedule->hasAttr(kGraphAttr))
-      callOrder(constant(-1, loc), LLVM::ZeroOp::create(builder, loc, pointer),
-                constant(0, loc), loc);
     if (auto branch = dyn_cast<scf::IfOp>(op)) {
       Condition condition = *conditionOf(branch.getCondition());
       branchOnGPU(condition, branch.getThenRegion(), op);
@@ -749,36 +772,17 @@ void ScheduleLowering::decideOnGPU() {
       for (auto [number, region] : llvm::enumerate(choice->getRegions()))
         branchOnGPU(*conditionOf(choice, number), region, op);
       op->erase();
+    } else if (isa<scf::WhileOp>(op) && schedule->hasAttr(kGraphAttr)) {
+      // Its nodes have no order.
+      callOrder(constant(-1, loc), LLVM::ZeroOp::create(builder, loc, pointer),
+                constant(0, loc), loc);
     } else if (auto end = dyn_cast<scf::ConditionOp>(op)) {
-      builder.setInsertionPoint(op);
       Condition condition = *conditionOf(end.getCondition());
       end.getConditionMutable().assign(callConditionFunction(
           condition, "fp8_while", {constant(loops++, loc)}, loc));
     } else if (auto loop = dyn_cast<scf::ForOp>(op);
                loop && loop->hasAttr(kDeviceLoopAttr)) {
-      builder.setInsertionPoint(op);
-      // Run as many iterations from the first one as the runtime says.
-      Value trips =
-          LLVM::CallOp::create(
-              builder, loc,
-              runtimeFunction("fp8_loop", i64, {pointer, pointer, i64}),
-              ValueRange{
-                  step, addressOf(descriptionOf(kCountKernel, loc), loc),
-                  constant(loop.getStaticTripCount()->getSExtValue(), loc)})
-              .getResult();
-      Value count = arith::IndexCastOp::create(builder, loc,
-                                               builder.getIndexType(), trips);
-      Value end = arith::AddIOp::create(
-          builder, loc, loop.getLowerBound(),
-          arith::MulIOp::create(builder, loc, count, loop.getStep()));
-      loop.getUpperBoundMutable().assign(end);
-      builder.setInsertionPointAfter(op);
-      LLVM::CallOp::create(
-          builder, loc,
-          runtimeFunction("fp8_end",
-                          LLVM::LLVMVoidType::get(builder.getContext()),
-                          {pointer}),
-          step);
+      loopOnGPU(loop);
     }
   });
 }
