@@ -411,11 +411,25 @@ FP8_CAPI void fp8_write(fp8_step *step, int64_t operand, int64_t offset,
 
    Collectives are host calls, so no such body may contain one.
 
+   Work without an order (fp8_order) follows all work before it in its graph.
+
    Open counted loops are numbered from 0, the outermost first. `strides` has
    one value for each: the bytes by which an address moves in an iteration
    (NULL: it does not move). There are at most FP8_GPU_LOOPS. `kernel` is one of
    the step's kernels, run by one thread, whose parameters have 8 bytes each. */
 #define FP8_GPU_LOOPS 4
+
+/* Says what the work of the following calls, up to the next fp8_order of the
+   same graph, follows: the nodes `after`, which have been named before. It
+   becomes node `node`; several pieces of work follow one another. If no work
+   comes (a launch for another rank), those that follow the node follow what it
+   would have followed. -1: the work has no order. */
+FP8_CAPI void fp8_order(fp8_step *step, int64_t node, const int64_t *after,
+                        int64_t count);
+/* Says that a result, given by its operand code, is complete once the nodes of
+   the preceding fp8_order have ended. The host can have it from then on, while
+   the rest of the step runs. */
+FP8_CAPI void fp8_fetch(fp8_step *step, int64_t operand);
 
 /* Begins a loop of `trips` iterations, which fp8_end ends; returns how many of
    them the entry is to run. kernel(int64_t *counter, bool next, int64_t trips,
@@ -730,8 +744,8 @@ typedef struct fp8_package_library {
      fp8_read, fp8_write, fp8_all_reduce_start, fp8_wait, fp8_rank,
      fp8_num_ranks, fp8_owns, fp8_exchange_start, fp8_loop, fp8_keep,
      fp8_branch, fp8_while, fp8_end, fp8_launch_moving, fp8_write_moving,
-     fp8_launch_owned and fp8_launch_sets. They are set before any function is
-     called. */
+     fp8_launch_owned, fp8_launch_sets, fp8_order and fp8_fetch. They are set
+     before any function is called. */
   void (**launch)(fp8_step *, int64_t, fp8_kernel_fn, int64_t, const int64_t *,
                   const int64_t *, int64_t);
   void *(**operand)(fp8_step *, int64_t);
@@ -762,6 +776,8 @@ typedef struct fp8_package_library {
                         const int64_t *, const int64_t *, int64_t, int64_t);
   void (**launch_sets)(fp8_step *, int64_t, fp8_kernel_fn, int64_t,
                        const int64_t *, const int64_t *, int64_t, int64_t);
+  void (**order)(fp8_step *, int64_t, const int64_t *, int64_t);
+  void (**fetch)(fp8_step *, int64_t);
 } fp8_package_library;
 
 /* Describe the arguments and results of a function; FP8_ERROR_INVALID if the

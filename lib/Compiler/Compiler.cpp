@@ -369,6 +369,8 @@ FailureOr<CompiledObjects> compileForGPU(ModuleOp module,
                       [&](OpPassManager &pm) {
                         pm.addPass(createTabulateOperands());
                         pm.addPass(createPlanGraph(graph));
+                        pm.addPass(createOrderGraph());
+                        pm.addPass(createVerifyGraph());
                         pm.addPass(createLowerSchedule());
                       })))
     return failure();

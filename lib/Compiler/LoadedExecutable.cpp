@@ -57,6 +57,8 @@ llvm::Error LoadedExecutable::link() {
   provide("fp8_launch_owned", &fp8_launch_owned);
   provide("fp8_launch_sets", &fp8_launch_sets);
   provide("fp8_write_moving", &fp8_write_moving);
+  provide("fp8_order", &fp8_order);
+  provide("fp8_fetch", &fp8_fetch);
   llvm::orc::JITDylib &dylib = jit->getMainJITDylib();
   if (llvm::Error error =
           dylib.define(llvm::orc::absoluteSymbols(std::move(symbols))))

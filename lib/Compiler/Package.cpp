@@ -168,7 +168,9 @@ void PackageTable::build(const Executable &executable) {
       call("fp8_launch_owned", none,
            {pointer, i64, pointer, i64, pointer, pointer, i64, i64}),
       call("fp8_launch_sets", none,
-           {pointer, i64, pointer, i64, pointer, pointer, i64, i64})};
+           {pointer, i64, pointer, i64, pointer, pointer, i64, i64}),
+      call("fp8_order", none, {pointer, i64, pointer, i64}),
+      call("fp8_fetch", none, {pointer, i64})};
   llvm::Constant *library = llvm::ConstantStruct::getAnon(fields);
   llvm::GlobalVariable *exported = global(library, /*isConstant=*/true);
   exported->setLinkage(llvm::GlobalValue::ExternalLinkage);

@@ -211,6 +211,8 @@ static std::map<std::string, fp8_package_code> connect(const Library &library) {
   *exported->write_moving = &fp8_write_moving;
   *exported->launch_owned = &fp8_launch_owned;
   *exported->launch_sets = &fp8_launch_sets;
+  *exported->order = &fp8_order;
+  *exported->fetch = &fp8_fetch;
   std::map<std::string, fp8_package_code> code;
   for (int64_t i = 0; i < exported->num_functions; ++i)
     code[exported->functions[i].function] = exported->functions[i];

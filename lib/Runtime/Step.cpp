@@ -683,7 +683,9 @@ void fp8_step::startExchange(int64_t number, const fp8_exchange &what,
 
 void fp8_step::wait(int64_t number) {
   if (inFlight && !hasFailed())
-    call([this, number] { inFlight->wait(number); });
+    call([this, number] {
+      inFlight->wait(number, /*onHost=*/!device || !device->isReplaying());
+    });
 }
 
 void fp8_step::setGroup(fp8_group *group) {
@@ -856,6 +858,15 @@ int64_t fp8_while(fp8_step *step, const fp8_gpu_kernel *kernel, int64_t loop,
 }
 
 void fp8_end(fp8_step *step) { step->onGPU().end(); }
+
+void fp8_fetch(fp8_step *step, int64_t operand) {
+  step->onGPU().fetch(operand);
+}
+
+void fp8_order(fp8_step *step, int64_t node, const int64_t *after,
+               int64_t count) {
+  step->onGPU().order(node, after, count);
+}
 
 void fp8_launch_moving(fp8_step *step, int64_t launch,
                        const fp8_gpu_kernel *kernel, int64_t blocks,

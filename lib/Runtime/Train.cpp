@@ -62,8 +62,8 @@ void Trainer::runStep() {
   summary.last_step = position.step;
 }
 
-/// Returns the log entry of the step that began at `start`. Reading its metrics
-/// waits for its end.
+/// Returns the log entry of the step that began at `start`. Waits until its
+/// metrics are computed; a GPU may still be working on the rest of the step.
 LogRow Trainer::readRow(Clock::time_point start) {
   std::vector<double> values = scalars.values(*step);
   stepSeconds.push_back(secondsSince(start));

@@ -82,6 +82,8 @@ TEST(CudaHeader, NumbersAreTheDrivers) {
   EXPECT_EQ(int(ours::MemcpyNode), CU_GRAPH_NODE_TYPE_MEMCPY);
   EXPECT_EQ(int(ours::MemsetNode), CU_GRAPH_NODE_TYPE_MEMSET);
   EXPECT_EQ(int(ours::ChildGraphNode), CU_GRAPH_NODE_TYPE_GRAPH);
+  EXPECT_EQ(int(ours::EmptyNode), CU_GRAPH_NODE_TYPE_EMPTY);
+  EXPECT_EQ(int(ours::EventRecordNode), CU_GRAPH_NODE_TYPE_EVENT_RECORD);
   EXPECT_EQ(int(ours::ConditionalNode), CU_GRAPH_NODE_TYPE_CONDITIONAL);
   EXPECT_EQ(int(ours::If), CU_GRAPH_COND_TYPE_IF);
   EXPECT_EQ(int(ours::While), CU_GRAPH_COND_TYPE_WHILE);
@@ -120,6 +122,10 @@ TEST(CudaHeader, StructuresAreTheDrivers) {
             sizeof(CUDA_CONDITIONAL_NODE_PARAMS));
   EXPECT_EQ(offsetof(ours::ConditionalParams, graphs),
             offsetof(CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out));
+  EXPECT_EQ(sizeof(ours::EventRecordParams),
+            sizeof(CUDA_EVENT_RECORD_NODE_PARAMS));
+  EXPECT_EQ(offsetof(ours::NodeParams, eventRecord),
+            offsetof(CUgraphNodeParams, eventRecord));
   EXPECT_EQ(sizeof(ours::NodeParams), sizeof(CUgraphNodeParams));
   EXPECT_EQ(offsetof(ours::NodeParams, conditional),
             offsetof(CUgraphNodeParams, conditional));

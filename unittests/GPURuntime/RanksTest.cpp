@@ -9,7 +9,12 @@
 #include "Collectives/Float8.h"
 #include "TestKernels.h"
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <dlfcn.h>
+#include <functional>
+#include <thread>
 
 using namespace fp8::test;
 
@@ -116,6 +121,7 @@ struct Options {
   bool isProfiled = false;
   int64_t shard = 0, slices = 1; // of x
   fp8_status status = FP8_OK;
+  std::function<void(int64_t rank, int step)> beforeStep;
 };
 
 template <typename T> std::string bytesOf(const T *data, int64_t count) {
@@ -166,6 +172,8 @@ Outcome runOn(fp8_group *group, int64_t rank, Work mine,
   for (int i = 0; i < options.steps; ++i) {
     std::vector<float> y = random.tensor(elements);
     std::copy(y.begin(), y.end(), argument(step, 1));
+    if (options.beforeStep)
+      options.beforeStep(rank, i);
     fp8_status status = fp8_step_run(step);
     if (status != FP8_OK) {
       EXPECT_EQ(status, options.status) << fp8_last_error();
@@ -431,6 +439,42 @@ TEST(Ranks, TellOfMistakes) {
   for (const Outcome &outcome : runOnRanks(2, mine, options))
     EXPECT_EQ(outcome, Outcome{"collective 1 of 'step' (gradient w): expected "
                                "floats for a mean but got integers"});
+}
+
+/// Returns how many graphs have been launched on the emulated GPU.
+static uint64_t launchedGraphs() {
+  uint64_t counts[7] = {};
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  auto *ask = reinterpret_cast<void (*)(uint64_t *)>(
+      dlsym(driver, "fp8_emulator_counts"));
+  if (ask)
+    ask(counts);
+  return counts[0];
+}
+
+// Rank 0 launches its three graphs, of which the last one needs the sum, before
+// rank 1 begins the step.
+TEST(NcclAhead, TheGpuWaitsForTheOtherRanks) {
+  std::atomic<bool> isCounted{false};
+  Options options;
+  options.beforeStep = [&](int64_t rank, int step) {
+    if (step != 1)
+      return;
+    if (rank == 0) {
+      while (!isCounted)
+        std::this_thread::yield();
+      return;
+    }
+    uint64_t before = launchedGraphs();
+    isCounted = true;
+    for (int tries = 0; launchedGraphs() < before + 3 && tries < 20000; ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(launchedGraphs() - before, 3u);
+  };
+  Work mine{describe(FP8_REDUCE_MEAN, FP8_DTYPE_F32, elements)};
+  std::vector<Outcome> got = runOnRanks(2, mine, options);
+  mine.isOnGpu = false;
+  EXPECT_TRUE(got == runOnRanks(2, mine));
 }
 
 //===----------------------------------------------------------------------===//

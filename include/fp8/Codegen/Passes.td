@@ -122,7 +122,9 @@ def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
     With `fp8.device_control` (`fp8-plan-graph`) the GPU decides: loaded scalars
     are kept (`fp8_keep`); each side of a branch queries them (`fp8_branch`),
     and so do loops (`fp8_while`). Loops with `fp8.device_loop` query how many
-    iterations the entry has to run (`fp8_loop`).
+    iterations the entry has to run (`fp8_loop`). With `fp8.graph`
+    (`fp8-order-graph`) calls of `fp8_order` name the nodes that the following
+    work has to follow, and at the end calls of `fp8_fetch` name the results.
 
     Example input:
 

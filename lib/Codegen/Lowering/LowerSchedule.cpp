@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
 namespace mlir::fp8 {
@@ -45,14 +46,18 @@ struct Callee {
   int64_t tasks;
 };
 
-/// The arguments of fp8_launch for the launches of a run.
+/// The arguments of fp8_launch for the launches of a run, and those of
+/// fp8_order if they are nodes of a graph.
 struct LaunchTable {
   /// For each launch: its number, the index of its kernel in the table of
-  /// kernels, its tasks, the index of its first operand code in `codes`, and
-  /// the number of operands of a set.
+  /// kernels, its tasks, the index of its first operand in `codes` and
+  /// `offsets`, and the number of operands of a set; then the number of its
+  /// node, the index of the first node before it in `after`, and how many there
+  /// are.
   SmallVector<int64_t> rows;
-  static constexpr int32_t kColumns = 5;
-  SmallVector<int64_t> codes;
+  int32_t columns = 5;
+  SmallVector<int64_t> codes, offsets;
+  SmallVector<int64_t> after;
   /// The number of sets of operands of each launch.
   SmallVector<int64_t> sets;
 };
@@ -70,6 +75,7 @@ public:
 
 private:
   FailureOr<OperandAddress> operandAddressOf(Value buffer);
+  FailureOr<int64_t> codeOf(Value buffer);
   Operation *ifOwner(int64_t shard, Location loc);
   bool isSliced(int64_t shard);
   LogicalResult lowerLaunch(LaunchOp op);
@@ -100,11 +106,16 @@ private:
   Value addressOf(Operation *symbol, Location loc);
   // Control flow on the GPU.
   void decideOnGPU();
+  void loopOnGPU(scf::ForOp loop);
   LogicalResult lowerKeep(memref::LoadOp load);
   bool lowerMovingStore(memref::StoreOp store, const OperandAddress &place);
   Value callConditionFunction(const Condition &condition, StringRef function,
                               ArrayRef<Value> what, Location loc);
   void branchOnGPU(const Condition &condition, Region &region, Operation *op);
+  void order(Operation *op);
+  void order(Attribute number, Attribute after, Location loc);
+  void fetchResults();
+  void callOrder(Value node, Value after, Value count, Location loc);
   Value strideTable(ArrayRef<int64_t> strides, Location loc);
   Value strideTable(Value buffer, Operation *access);
   void lowerRank(RankOp op);
@@ -159,36 +170,51 @@ Value ScheduleLowering::bytesOf(SubbufferOp part) {
       loc, elements, arith::ConstantIntOp::create(builder, loc, i64, bytes));
 }
 
+/// Returns whether `op` is a view of the same bytes, or of a part of them.
+static bool isPart(Operation *op) {
+  return isa_and_nonnull<memref::ExpandShapeOp, memref::CollapseShapeOp,
+                         SubbufferOp>(op);
+}
+
 FailureOr<OperandAddress> ScheduleLowering::operandAddressOf(Value buffer) {
   Value offset;
-  Operation *def;
-  // Look through views of the same bytes, and of a part of them.
-  for (; (def = buffer.getDefiningOp()) &&
-         isa<memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp>(def);
-       buffer = cast<ViewLikeOpInterface>(def).getViewSource())
+  for (Operation *def = buffer.getDefiningOp(); isPart(def);
+       def = buffer.getDefiningOp()) {
+    buffer = cast<ViewLikeOpInterface>(def).getViewSource();
     if (auto part = dyn_cast<SubbufferOp>(def)) {
       Value further = bytesOf(part);
       offset = offset ? builder.createOrFold<arith::AddIOp>(def->getLoc(),
                                                             offset, further)
                       : further;
     }
+  }
+  FailureOr<int64_t> code = codeOf(buffer);
+  if (failed(code))
+    return failure();
+  return OperandAddress{*code, offset};
+}
+
+/// Returns the code of a buffer that is no part of another one, except of the
+/// arena.
+FailureOr<int64_t> ScheduleLowering::codeOf(Value buffer) {
+  Operation *def = buffer.getDefiningOp();
   if (!def) {
     // The arena is argument 0. A view of the whole arena as bytes folds to it.
     int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-    return OperandAddress{number == 0 ? 0 : ~(number - 1), offset};
+    return number == 0 ? 0 : ~(number - 1);
   }
   if (auto view = dyn_cast<memref::ViewOp>(def)) {
     auto shift = view.getByteShift().getDefiningOp<arith::ConstantIndexOp>();
     if (view.getSource() != schedule.getArgument(0) || !shift)
       return def->emitOpError("expected a constant offset into the arena");
-    return OperandAddress{shift.value(), offset};
+    return shift.value();
   }
   if (auto global = dyn_cast<memref::GetGlobalOp>(def)) {
     auto number = constants.find(global.getName());
     if (number == constants.end())
       return def->emitOpError("expected a constant with '")
              << FP8Dialect::kNumberAttrName << "', as fp8-plan-memory gives it";
-    return OperandAddress{~number->second, offset};
+    return ~number->second;
   }
   return def->emitOpError("expected a view of the arena, an argument or a "
                           "constant as operand of a kernel");
@@ -370,6 +396,7 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
     return op.emitOpError("expected a number, as fp8-plan-memory gives it");
   Location loc = op.getLoc();
   builder.setInsertionPoint(op);
+  order(op);
   auto shard = op->getAttrOfType<IntegerAttr>(FP8Dialect::kShardAttrName);
   // The blocks of a GPU are numbered from 0, so a GPU runs all of them.
   bool isForSlices = shard && !isForGPU && isSliced(shard.getInt());
@@ -481,6 +508,32 @@ void ScheduleLowering::lowerSets(LaunchOp op, const Callee &callee,
 // Runs of launches
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// A buffer that is known at compile time: a part of `buffer`.
+struct FixedPlace {
+  Value buffer;
+  int64_t offset; // in bytes
+};
+} // namespace
+
+/// Returns where `buffer` begins; nullopt if that is only known at run time.
+static std::optional<FixedPlace> fixedPlaceOf(Value buffer) {
+  FixedPlace place{buffer, 0};
+  for (Operation *def = buffer.getDefiningOp(); isPart(def);
+       def = place.buffer.getDefiningOp()) {
+    place.buffer = cast<ViewLikeOpInterface>(def).getViewSource();
+    auto part = dyn_cast<SubbufferOp>(def);
+    if (!part)
+      continue;
+    std::optional<int64_t> elements = getConstantIntValue(part.getOffset());
+    if (!elements)
+      return std::nullopt;
+    int64_t bits = part.getType().getElementType().getIntOrFloatBitWidth();
+    place.offset += *elements * llvm::divideCeil(bits, 8);
+  }
+  return place;
+}
+
 /// Returns true if every operand has a static address and all ranks run the
 /// launch.
 bool ScheduleLowering::isFixed(LaunchOp op) {
@@ -488,7 +541,9 @@ bool ScheduleLowering::isFixed(LaunchOp op) {
   if (op->hasAttr(FP8Dialect::kShardAttrName) || !takesSets(op) ||
       (kernel && kernel->hasAttr(kLoopsAttr)))
     return false;
-  return hasFixedOperands(op);
+  return llvm::all_of(op.getOperands(), [](Value buffer) {
+    return fixedPlaceOf(buffer).has_value();
+  });
 }
 
 /// Returns the index of a kernel in the schedule's table of kernels.
@@ -503,6 +558,8 @@ int64_t ScheduleLowering::numberOfKernel(Operation *symbol) {
 /// of the code that LLVM compiles for a step with many layers.
 LogicalResult ScheduleLowering::lowerRun(ArrayRef<LaunchOp> launches) {
   LaunchTable table;
+  if (launches.front()->hasAttr(kNodeAttr))
+    table.columns += 3;
   for (LaunchOp op : launches) {
     if (!op.getNumber())
       return op.emitOpError("expected a number, as fp8-plan-memory gives it");
@@ -511,15 +568,25 @@ LogicalResult ScheduleLowering::lowerRun(ArrayRef<LaunchOp> launches) {
       return failure();
     int64_t begin = table.codes.size();
     for (Value operand : op.getOperands()) {
-      FailureOr<OperandAddress> place = operandAddressOf(operand);
-      if (failed(place))
+      FixedPlace place = *fixedPlaceOf(operand);
+      FailureOr<int64_t> code = codeOf(place.buffer);
+      if (failed(code))
         return failure();
-      table.codes.push_back(place->code);
+      table.codes.push_back(*code);
+      table.offsets.push_back(place.offset);
     }
     table.rows.append({static_cast<int64_t>(*op.getNumber()),
                        numberOfKernel(callee->symbol), callee->tasks, begin,
                        static_cast<int64_t>(op.getAccesses().size())});
     table.sets.push_back(op.getNumSets());
+    if (auto node = op->getAttrOfType<IntegerAttr>(kNodeAttr)) {
+      ArrayRef<int64_t> after =
+          op->getAttrOfType<DenseI64ArrayAttr>(kAfterAttr).asArrayRef();
+      table.rows.append({node.getInt(),
+                         static_cast<int64_t>(table.after.size()),
+                         static_cast<int64_t>(after.size())});
+      llvm::append_range(table.after, after);
+    }
   }
   LaunchOp last = launches.back();
   builder.setInsertionPoint(last);
@@ -533,29 +600,38 @@ LogicalResult ScheduleLowering::lowerRun(ArrayRef<LaunchOp> launches) {
 void ScheduleLowering::launchAll(const LaunchTable &table, Location loc) {
   OpBuilder::InsertionGuard guard(builder);
   Type i64 = builder.getI64Type();
-  Value rows = addressOf(constantTable(table.rows, "launches", loc), loc);
-  Value codes = addressOf(constantTable(table.codes, "operands", loc), loc);
-  Value sets;
+  auto tableOf = [&](ArrayRef<int64_t> values, StringRef what) {
+    return addressOf(constantTable(values, what, loc), loc);
+  };
+  Value rows = tableOf(table.rows, "launches"),
+        codes = tableOf(table.codes, "operands"), offsets, after, sets;
+  if (llvm::any_of(table.offsets, [](int64_t bytes) { return bytes != 0; }))
+    offsets = tableOf(table.offsets, "offsets");
+  if (!table.after.empty())
+    after = tableOf(table.after, "after");
   if (llvm::any_of(table.sets, [](int64_t number) { return number > 1; }))
-    sets = addressOf(constantTable(table.sets, "sets", loc), loc);
+    sets = tableOf(table.sets, "sets");
   Value all = LLVM::AddressOfOp::create(builder, loc, pointer, kernelsName());
   auto loop = scf::ForOp::create(
       builder, loc, constant(0, loc),
-      constant(table.rows.size() / LaunchTable::kColumns, loc),
-      constant(1, loc));
+      constant(table.rows.size() / table.columns, loc), constant(1, loc));
   builder.setInsertionPoint(loop.getBody()->getTerminator());
   auto at = [&](Value base, Type type, Value index) -> Value {
+    if (!base)
+      return LLVM::ZeroOp::create(builder, loc, pointer);
     return LLVM::GEPOp::create(builder, loc, pointer, type, base,
                                ArrayRef<LLVM::GEPArg>{index});
   };
-  Value row = at(rows, LLVM::LLVMArrayType::get(i64, LaunchTable::kColumns),
+  Value row = at(rows, LLVM::LLVMArrayType::get(i64, table.columns),
                  loop.getInductionVar());
   SmallVector<Value> columns;
-  for (int32_t column = 0; column < LaunchTable::kColumns; ++column) {
+  for (int32_t column = 0; column < table.columns; ++column) {
     Value place = LLVM::GEPOp::create(builder, loc, pointer, i64, row,
                                       ArrayRef<LLVM::GEPArg>{column});
     columns.push_back(LLVM::LoadOp::create(builder, loc, i64, place));
   }
+  if (columns.size() > 5)
+    callOrder(columns[5], at(after, i64, columns[6]), columns[7], loc);
   Value kernel =
       LLVM::LoadOp::create(builder, loc, pointer, at(all, pointer, columns[1]));
   SmallVector<Value> arguments{step,
@@ -563,7 +639,7 @@ void ScheduleLowering::launchAll(const LaunchTable &table, Location loc) {
                                kernel,
                                columns[2],
                                at(codes, i64, columns[3]),
-                               LLVM::ZeroOp::create(builder, loc, pointer),
+                               at(offsets, i64, columns[3]),
                                columns[4]};
   LLVM::LLVMFuncOp function = launch;
   if (sets) {
@@ -597,6 +673,51 @@ void ScheduleLowering::defineKernels() {
 // Control flow on a GPU
 //===----------------------------------------------------------------------===//
 
+/// Tells the runtime which nodes the work of the next calls follows.
+void ScheduleLowering::callOrder(Value node, Value after, Value count,
+                                 Location loc) {
+  Type i64 = builder.getI64Type();
+  auto function = runtimeFunction("fp8_order",
+                                  LLVM::LLVMVoidType::get(builder.getContext()),
+                                  {pointer, i64, pointer, i64});
+  LLVM::CallOp::create(builder, loc, function,
+                       ValueRange{step, node, after, count});
+}
+
+/// Does that for `op`, if it is a node of a graph.
+void ScheduleLowering::order(Operation *op) {
+  if (op->hasAttr(kNodeAttr))
+    order(op->getAttr(kNodeAttr), op->getAttr(kAfterAttr), op->getLoc());
+}
+
+void ScheduleLowering::order(Attribute number, Attribute after, Location loc) {
+  ArrayRef<int64_t> nodes = cast<DenseI64ArrayAttr>(after).asArrayRef();
+  Value table = nodes.empty()
+                    ? LLVM::ZeroOp::create(builder, loc, pointer).getResult()
+                    : addressOf(constantTable(nodes, "after", loc), loc);
+  callOrder(constant(cast<IntegerAttr>(number).getInt(), loc), table,
+            constant(nodes.size(), loc), loc);
+}
+
+/// Tells the runtime which nodes complete each result.
+void ScheduleLowering::fetchResults() {
+  Location loc = schedule.getLoc();
+  Type i64 = builder.getI64Type();
+  builder.setInsertionPoint(schedule.getBody().front().getTerminator());
+  // The last argument is the step, which has no attributes.
+  for (unsigned i = 1; i + 1 < schedule.getBody().getNumArguments(); ++i) {
+    Attribute number = schedule.getArgAttr(i, kNodeAttr);
+    if (!number)
+      continue;
+    order(number, schedule.getArgAttr(i, kAfterAttr), loc);
+    auto fetch = runtimeFunction("fp8_fetch",
+                                 LLVM::LLVMVoidType::get(builder.getContext()),
+                                 {pointer, i64});
+    LLVM::CallOp::create(builder, loc, fetch,
+                         ValueRange{step, constant(~int64_t(i - 1), loc)});
+  }
+}
+
 /// Returns a constant table; null if all strides are 0.
 Value ScheduleLowering::strideTable(ArrayRef<int64_t> strides, Location loc) {
   if (llvm::all_of(strides, [](int64_t by) { return by == 0; }))
@@ -612,6 +733,7 @@ Value ScheduleLowering::strideTable(Value buffer, Operation *access) {
 
 LogicalResult ScheduleLowering::lowerKeep(memref::LoadOp load) {
   builder.setInsertionPoint(load);
+  order(load);
   Location loc = load.getLoc();
   FailureOr<OperandAddress> place = operandAddressOf(load.getMemRef());
   if (failed(place))
@@ -678,10 +800,35 @@ void ScheduleLowering::branchOnGPU(const Condition &condition, Region &region,
       step);
 }
 
+/// Lets the runtime say how many iterations of a loop the entry runs, from the
+/// first one.
+void ScheduleLowering::loopOnGPU(scf::ForOp loop) {
+  Location loc = loop.getLoc();
+  Value trips =
+      LLVM::CallOp::create(
+          builder, loc,
+          runtimeFunction("fp8_loop", builder.getI64Type(),
+                          {pointer, pointer, builder.getI64Type()}),
+          ValueRange{step, addressOf(descriptionOf(kCountKernel, loc), loc),
+                     constant(loop.getStaticTripCount()->getSExtValue(), loc)})
+          .getResult();
+  Value count =
+      arith::IndexCastOp::create(builder, loc, builder.getIndexType(), trips);
+  Value end = arith::AddIOp::create(
+      builder, loc, loop.getLowerBound(),
+      arith::MulIOp::create(builder, loc, count, loop.getStep()));
+  loop.getUpperBoundMutable().assign(end);
+  builder.setInsertionPointAfter(loop);
+  LLVM::CallOp::create(
+      builder, loc,
+      runtimeFunction("fp8_end", LLVM::LLVMVoidType::get(builder.getContext()),
+                      {pointer}),
+      step);
+}
+
 /// Turns loops and branches into calls of the runtime, which creates graph
 /// nodes for them.
 void ScheduleLowering::decideOnGPU() {
-  Type i64 = builder.getI64Type();
   schedule.walk([&](memref::LoadOp load) {
     conditions.try_emplace(load, conditions.size());
   });
@@ -689,6 +836,9 @@ void ScheduleLowering::decideOnGPU() {
   // Inner ops first, so that the moved regions are already lowered.
   schedule.walk([&](Operation *op) {
     Location loc = op->getLoc();
+    builder.setInsertionPoint(op);
+    if (op != schedule && op->getNumRegions() > 0)
+      order(op);
     if (auto branch = dyn_cast<scf::IfOp>(op)) {
       Condition condition = *conditionOf(branch.getCondition());
       branchOnGPU(condition, branch.getThenRegion(), op);
@@ -699,36 +849,17 @@ void ScheduleLowering::decideOnGPU() {
       for (auto [number, region] : llvm::enumerate(choice->getRegions()))
         branchOnGPU(*conditionOf(choice, number), region, op);
       op->erase();
+    } else if (isa<scf::WhileOp>(op) && schedule->hasAttr(kGraphAttr)) {
+      // Its nodes have no order.
+      callOrder(constant(-1, loc), LLVM::ZeroOp::create(builder, loc, pointer),
+                constant(0, loc), loc);
     } else if (auto end = dyn_cast<scf::ConditionOp>(op)) {
-      builder.setInsertionPoint(op);
       Condition condition = *conditionOf(end.getCondition());
       end.getConditionMutable().assign(callConditionFunction(
           condition, "fp8_while", {constant(loops++, loc)}, loc));
     } else if (auto loop = dyn_cast<scf::ForOp>(op);
                loop && loop->hasAttr(kDeviceLoopAttr)) {
-      builder.setInsertionPoint(op);
-      // Run as many iterations from the first one as the runtime says.
-      Value trips =
-          LLVM::CallOp::create(
-              builder, loc,
-              runtimeFunction("fp8_loop", i64, {pointer, pointer, i64}),
-              ValueRange{
-                  step, addressOf(descriptionOf(kCountKernel, loc), loc),
-                  constant(loop.getStaticTripCount()->getSExtValue(), loc)})
-              .getResult();
-      Value count = arith::IndexCastOp::create(builder, loc,
-                                               builder.getIndexType(), trips);
-      Value end = arith::AddIOp::create(
-          builder, loc, loop.getLowerBound(),
-          arith::MulIOp::create(builder, loc, count, loop.getStep()));
-      loop.getUpperBoundMutable().assign(end);
-      builder.setInsertionPointAfter(op);
-      LLVM::CallOp::create(
-          builder, loc,
-          runtimeFunction("fp8_end",
-                          LLVM::LLVMVoidType::get(builder.getContext()),
-                          {pointer}),
-          step);
+      loopOnGPU(loop);
     }
   });
 }
@@ -912,6 +1043,7 @@ LogicalResult ScheduleLowering::callStart(Operation *op, int64_t number,
                                           LLVM::GlobalOp what) {
   Location loc = op->getLoc();
   builder.setInsertionPoint(op);
+  order(op);
   FailureOr<OperandTables> tables = tablesOf(op);
   if (failed(tables))
     return failure();
@@ -975,6 +1107,7 @@ FailureOr<Value> ScheduleLowering::address(Operation *access, Value buffer) {
 LogicalResult ScheduleLowering::lowerAccessOnGPU(Operation *access,
                                                  Value buffer) {
   builder.setInsertionPoint(access);
+  order(access);
   Location loc = access->getLoc();
   FailureOr<OperandAddress> place = operandAddressOf(buffer);
   if (failed(place))
@@ -1090,6 +1223,7 @@ LogicalResult ScheduleLowering::run() {
     if (failed(lowered))
       return failure();
   }
+  fetchResults();
   // Last, because the strides of operands in loops depend on these ops.
   schedule.walk([&](RankOp op) { lowerRank(op); });
   SmallVector<Operation *> views;

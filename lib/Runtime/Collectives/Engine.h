@@ -12,6 +12,8 @@
 #include "AllReduce.h"
 #include "Exchange.h"
 
+#include <functional>
+
 namespace fp8::rt {
 
 /// Addresses of operands are addresses in the engine's memory.
@@ -24,15 +26,21 @@ public:
   /// Returns a mark behind all work that the step has enqueued so far; the
   /// step's thread calls it. The CPU works synchronously and needs no mark.
   virtual Mark mark() { return nullptr; }
+  /// Lets all work that the step enqueues later begin when `mark` is reached;
+  /// the step's thread calls it.
+  virtual void follow(const Mark &) {}
 
+  /// Takes a mark behind the work of a job that is enqueued but not done.
+  using Announce = std::function<void(Mark)>;
   /// Jobs of the group. They begin when `mark` is reached and return when the
-  /// results are in the engine's memory.
-  virtual std::vector<int64_t>
-  reduce(fp8_group &group, const std::vector<Reduction> &bucket, const Mark &) {
+  /// results are in the engine's memory. They may announce that before.
+  virtual std::vector<int64_t> reduce(fp8_group &group,
+                                      const std::vector<Reduction> &bucket,
+                                      const Mark &, const Announce &) {
     return allReduce(group, bucket);
   }
   virtual void exchange(fp8_group &group, const Exchange &exchange,
-                        const Mark &) {
+                        const Mark &, const Announce &) {
     runExchange(group, exchange);
   }
   /// Returns the bytes of host memory held in addition to the group's.

@@ -141,6 +141,22 @@ void fp8_group::wait(const Job &job) {
     throw Error(*job->failure);
 }
 
+std::shared_ptr<void> fp8_group::wait(const Job &job,
+                                      const std::shared_ptr<void> &place) {
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait(lock, [&] { return job->isDone || place; });
+  if (job->failure)
+    throw Error(*job->failure);
+  return job->isDone ? nullptr : place;
+}
+
+void fp8_group::announce(std::shared_ptr<void> &place,
+                         std::shared_ptr<void> value) {
+  std::lock_guard<std::mutex> lock(mutex);
+  place = std::move(value);
+  changed.notify_all();
+}
+
 //===----------------------------------------------------------------------===//
 // Exchanges
 //===----------------------------------------------------------------------===//

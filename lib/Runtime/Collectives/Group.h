@@ -60,6 +60,12 @@ struct fp8_group {
   Job submit(std::function<void()> work);
   /// Waits for a job and throws its error.
   void wait(const Job &job);
+  /// Waits until a job is done, and throws its error, or until it has announced
+  /// something in `place`. Returns that, or null if the job is done.
+  std::shared_ptr<void> wait(const Job &job,
+                             const std::shared_ptr<void> &place);
+  /// For jobs: sets `place`.
+  void announce(std::shared_ptr<void> &place, std::shared_ptr<void> value);
 
   /// For jobs: sends a message to every other rank, and receives one from each.
   void exchange(const std::vector<fp8_message> &sends,

@@ -22,13 +22,15 @@ void InFlight::start(const Exchange &exchange) {
   bucket->bytesSent = {bucket->bytes};
   // A single rank has no thread.
   if (group.size() == 1) {
-    engine->exchange(group, exchange, engine->mark());
+    engine->exchange(group, exchange, engine->mark(), /*announce=*/nullptr);
     bucket->job = std::make_shared<GroupJob>();
     bucket->job->isDone = true;
     return;
   }
-  bucket->job = group.submit([this, exchange, mark = engine->mark()] {
-    engine->exchange(group, exchange, mark);
+  bucket->job = group.submit([this, exchange, bucket, mark = engine->mark()] {
+    engine->exchange(group, exchange, mark, [&](Engine::Mark enqueued) {
+      group.announce(bucket->mark, std::move(enqueued));
+    });
   });
 }
 
@@ -46,7 +48,10 @@ void InFlight::sendBucket() {
   std::shared_ptr<Bucket> bucket = std::move(open);
   open = nullptr;
   bucket->job = group.submit([this, bucket, mark = engine->mark()] {
-    bucket->bytesSent = engine->reduce(group, bucket->reductions, mark);
+    bucket->bytesSent = engine->reduce(
+        group, bucket->reductions, mark, [&](Engine::Mark enqueued) {
+          group.announce(bucket->mark, std::move(enqueued));
+        });
   });
 }
 
@@ -61,8 +66,22 @@ fp8_collective_stat &InFlight::statOf(const Member &member) {
   return *stat;
 }
 
-void InFlight::waitFor(const std::shared_ptr<Bucket> &bucket, size_t index) {
+/// Lets later work follow a collective once it is enqueued. Returns false if it
+/// is done before.
+bool InFlight::follow(const Started &one) {
+  Bucket &bucket = *one.first;
+  if (!bucket.job)
+    sendBucket();
+  Engine::Mark mark = group.wait(bucket.job, bucket.mark);
+  if (!mark)
+    return false;
+  engine->follow(mark);
+  return true;
+}
+
+void InFlight::waitFor(const Started &one) {
   using Seconds = std::chrono::duration<double>;
+  const auto &[bucket, index] = one;
   if (!bucket->job)
     sendBucket();
   auto begin = Timeline::Clock::now();
@@ -107,23 +126,32 @@ void InFlight::note(Bucket &bucket, Timeline::Clock::time_point begin,
                         bucket.job->end);
 }
 
-void InFlight::wait(int64_t number) {
+void InFlight::wait(int64_t number, bool onHost) {
   auto found = started.find(number);
   if (found == started.end())
     return;
-  auto buckets = std::move(found->second);
+  std::vector<Started> all = std::move(found->second);
   started.erase(found);
-  for (const auto &[bucket, index] : buckets)
-    waitFor(bucket, index);
+  for (const Started &one : all)
+    if (!onHost && follow(one))
+      followed.push_back(one);
+    else
+      waitFor(one);
 }
 
 void InFlight::waitForAll() {
   while (!started.empty())
     wait(started.begin()->first);
+  std::vector<Started> all = std::move(followed);
+  followed.clear();
+  for (const Started &one : all)
+    waitFor(one);
 }
 
 void InFlight::abandon() {
   open = nullptr;
+  started[-1].insert(started[-1].end(), followed.begin(), followed.end());
+  followed.clear();
   for (const auto &[number, buckets] : started)
     for (const auto &[bucket, index] : buckets)
       try {

@@ -26,8 +26,11 @@ public:
   fp8_group &ranks() const { return group; }
   void start(const Reduction &reduction);
   void start(const Exchange &exchange);
-  /// Wait for all collectives of this number, or for all. Throw their errors.
-  void wait(int64_t number);
+  /// Lets the step's later work follow all collectives of this number. Waits
+  /// until they are done or, unless `onHost`, until they are enqueued on a GPU.
+  /// Throws their errors, as far as they are known.
+  void wait(int64_t number, bool onHost = true);
+  /// Waits until all collectives are done. Throws their errors.
   void waitForAll();
   /// Waits until nothing is in flight, ignoring errors.
   void abandon();
@@ -55,10 +58,15 @@ private:
     int64_t bytes = 0;    // on the wire
     fp8_group::Job job;   // null: still open
     bool isNoted = false; // in the timeline
+    /// Set once its work is enqueued on the GPU.
+    std::shared_ptr<void> mark;
   };
+  /// A collective: its bucket, and its index there.
+  using Started = std::pair<std::shared_ptr<Bucket>, size_t>;
   void sendBucket();
   void add(const std::shared_ptr<Bucket> &bucket, const Member &member);
-  void waitFor(const std::shared_ptr<Bucket> &bucket, size_t index);
+  bool follow(const Started &one);
+  void waitFor(const Started &one);
   fp8_collective_stat &statOf(const Member &member);
   void note(Bucket &bucket, Timeline::Clock::time_point begin,
             Timeline::Clock::time_point end);
@@ -66,9 +74,9 @@ private:
   fp8_group &group;
   std::unique_ptr<Engine> engine;
   std::shared_ptr<Bucket> open;
-  /// By number: the buckets, and the member's index in each.
-  std::map<int64_t, std::vector<std::pair<std::shared_ptr<Bucket>, size_t>>>
-      started;
+  std::map<int64_t, std::vector<Started>> started; // by number
+  /// Those that later work on the GPU follows but that may not be done.
+  std::vector<Started> followed;
   std::vector<fp8_collective_stat> stats;
 };
 

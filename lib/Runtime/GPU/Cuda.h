@@ -74,6 +74,8 @@ enum NodeType : int {
   MemcpyNode = 1,
   MemsetNode = 2,
   ChildGraphNode = 4,
+  EmptyNode = 5,
+  EventRecordNode = 7,
   ConditionalNode = 13
 };
 
@@ -143,6 +145,10 @@ struct ConditionalParams {
   Context context;
 };
 
+struct EventRecordParams {
+  Event event;
+};
+
 /// Unused bytes must be zero.
 struct NodeParams {
   NodeType type;
@@ -154,6 +160,7 @@ struct NodeParams {
     MemsetNodeParams memset;
     ChildGraphParams child;
     ConditionalParams conditional;
+    EventRecordParams eventRecord;
   };
   long long reserved1;
 };

@@ -205,12 +205,23 @@ void DeviceStep::end() {
     open.pop_back();
     if (!ended.isNode)
       return;
-    if (ended.counts)
+    // Everything in the body reads the counter.
+    if (ended.counts) {
+      order(-1, nullptr, 0);
       control(ended.counts,
               {static_cast<int64_t>(counter(ended.level)), /*next=*/1,
                ended.trips, static_cast<int64_t>(ended.handle)});
+    }
     graph().close();
   });
+}
+
+void DeviceStep::order(int64_t node, const int64_t *after, int64_t count) {
+  if (failure || !isRecording)
+    return;
+  nextNode = node;
+  if (!program.empty() && program.back().graph)
+    program.back().graph->order(node, after, count);
 }
 
 void DeviceStep::writeMoving(const fp8_gpu_kernel *kernel, int64_t operand,

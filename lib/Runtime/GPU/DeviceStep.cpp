@@ -34,7 +34,7 @@ DeviceStep::DeviceStep(const fp8_executable &executable)
                "make a stream");
   driver.check(driver.cuStreamCreate(&copies, cuda::streamNonBlocking),
                "make a stream");
-  for (cuda::Event *event : {&uploaded, &taken, &finished})
+  for (cuda::Event *event : {&uploaded, &taken, &arrived, &finished})
     driver.check(driver.cuEventCreate(event, cuda::eventDisableTiming),
                  "make an event");
   direct.emplace(device, stream);
@@ -50,7 +50,7 @@ DeviceStep::~DeviceStep() {
   counters.reset();
   operandTables.clear();
   conditions.clear();
-  for (cuda::Event event : {uploaded, taken, finished})
+  for (cuda::Event event : {uploaded, taken, arrived, finished})
     if (event)
       driver.cuEventDestroy_v2(event);
   for (cuda::Stream one : {copies, stream})
@@ -172,7 +172,9 @@ void *DeviceStep::buffer(size_t number) {
     isCopying = false;
   } else if (isRunning) {
     bool isComputed = buffer.deviceIsNewer || !buffer.isArgument;
-    driver.check(driver.cuEventSynchronize(isComputed ? finished : taken),
+    driver.check(driver.cuEventSynchronize(buffer.isEarly ? arrived
+                                           : isComputed   ? finished
+                                                          : taken),
                  what);
   }
   if (buffer.deviceIsNewer && !buffer.isFetched && buffer.bytes > 0) {
@@ -252,20 +254,48 @@ void DeviceStep::upload() {
                str("run '", executable.name, "'"));
 }
 
-/// Records what every run does after its launches: swaps and result copies.
+/// Records the event for early results.
+void DeviceStep::recordArrival() {
+  if (!isRecording)
+    return driver.check(driver.cuEventRecord(arrived, stream),
+                        str("run '", executable.name, "'"));
+  order(INT64_MAX, earlyCopies.data(),
+        static_cast<int64_t>(earlyCopies.size()));
+  graph().record(arrived);
+}
+
+/// Records what every run does after its launches: swaps and the copies of
+/// results that have not been copied before. They follow all launches, in any
+/// order.
 void DeviceStep::fetchResults() {
-  for (const auto &[result, argument] : swaps)
+  if (!earlyCopies.empty())
+    recordArrival();
+  int64_t copies = 0;
+  auto orderNext = [&] {
+    if (copies == 0 && isRecording)
+      graph().join();
+    order(copies++, nullptr, 0);
+  };
+  for (const auto &[result, argument] : swaps) {
+    orderNext();
     work().copy(memory + buffers[argument].place,
                 memory + buffers[result].place, buffers[result].bytes);
-  for (Buffer &buffer : buffers)
-    if (buffer.isFetched && buffer.bytes > 0)
-      work().copyToHost(buffer.mirror, memory + buffer.place, buffer.bytes);
+  }
+  for (Buffer &buffer : buffers) {
+    if (!buffer.isFetched || buffer.isEarly || buffer.bytes == 0)
+      continue;
+    orderNext();
+    work().copyToHost(buffer.mirror, memory + buffer.place, buffer.bytes);
+  }
 }
 
 /// Returns the graph being recorded; a host call ends the previous one.
 GraphWork &DeviceStep::graph() {
-  if (program.empty() || !program.back().graph)
+  if (program.empty() || !program.back().graph) {
     program.push_back({std::make_unique<GraphWork>(device, stream), nullptr});
+    // Everything that comes before is in earlier graphs.
+    program.back().graph->order(nextNode, nullptr, 0);
+  }
   return *program.back().graph;
 }
 
@@ -287,13 +317,24 @@ int64_t DeviceStep::recordedNodes() const {
   return nodes;
 }
 
-/// Replays the recording.
-void DeviceStep::replay() {
+void DeviceStep::replayAll() {
   for (Part &part : program)
     if (part.graph)
       part.graph->run(stream);
     else
       part.call();
+}
+
+/// Replays the recording.
+void DeviceStep::replay() {
+  replays = true;
+  try {
+    replayAll();
+  } catch (...) {
+    replays = false;
+    throw;
+  }
+  replays = false;
 }
 
 /// From here on the entry's calls run immediately: it reads values from the
@@ -303,7 +344,7 @@ void DeviceStep::runDirectly() {
   if (!isRecording)
     return;
   isRecording = false;
-  replay();
+  replayAll();
   waitFor(str("run '", executable.name, "'"));
   program.clear();
 }
@@ -319,6 +360,10 @@ void DeviceStep::run(fp8_step &step) {
     failure.reset();
     open.clear();
     keptValues.clear();
+    nextNode = -1;
+    earlyCopies.clear();
+    for (Buffer &buffer : buffers)
+      buffer.isEarly = false;
     std::vector<Part> kept = std::move(program);
     program.clear();
     isRecording = !launchesOneByOne;
@@ -523,6 +568,26 @@ void DeviceStep::write(int64_t operand, int64_t offset, int64_t bytes,
           FP8_ERROR_INTERNAL,
           str("expected a scalar of 1, 2, 4 or 8 bytes but got ", bytes));
     work().fill(resolve(operand, -1) + offset, value, bytes);
+  } catch (const Error &error) {
+    failure = error;
+  }
+}
+
+void DeviceStep::fetch(int64_t operand) {
+  if (failure)
+    return;
+  try {
+    auto number = static_cast<size_t>(~operand);
+    if (operand >= 0 || number >= buffers.size() || buffers[number].isArgument)
+      throw Error(FP8_ERROR_INTERNAL,
+                  str("expected a result of '", executable.name,
+                      "' but got operand code ", operand));
+    Buffer &buffer = buffers[number];
+    if (!buffer.isFetched || buffer.bytes == 0)
+      return;
+    work().copyToHost(buffer.mirror, memory + buffer.place, buffer.bytes);
+    buffer.isEarly = true;
+    earlyCopies.push_back(nextNode);
   } catch (const Error &error) {
     failure = error;
   }

@@ -58,6 +58,8 @@ public:
                     int64_t condition, int64_t low, int64_t high,
                     bool inverted);
   void end();
+  void order(int64_t node, const int64_t *after, int64_t count);
+  void fetch(int64_t operand);
   void writeMoving(const fp8_gpu_kernel *kernel, int64_t operand,
                    int64_t offset, const int64_t *strides, int64_t bytes,
                    int64_t value, const int64_t *valueStrides);
@@ -65,7 +67,10 @@ public:
   /// Runs `what` on the host behind all earlier launches: now, and in every
   /// later run that replays the recording.
   void call(std::function<void()> what);
-  /// Does the same for a copy on the GPU.
+  /// Returns true if such a call is made by a replay, in which later work need
+  /// not wait for the host: nothing depends on values that the host reads.
+  bool isReplaying() const { return replays; }
+  /// Does the same as `call` for a copy on the GPU.
   void copy(cuda::DevicePointer target, cuda::DevicePointer source,
             int64_t bytes);
   /// Returns the address of an operand; 0 after a failure.
@@ -99,6 +104,7 @@ private:
     bool deviceIsNewer = false;
     bool isStaged = false;  // `staging` is newer than `place`
     bool isFetched = false; // every run copies it to the mirror
+    bool isEarly = false;   // as soon as it is complete
   };
 
   /// A loop or branch that is being run or recorded.
@@ -116,11 +122,13 @@ private:
   cuda::DevicePointer resolve(int64_t operand, int64_t launch) const;
   void upload();
   void begin(fp8_step &step);
+  void recordArrival();
   void fetchResults();
   GraphWork &graph();
   Work &work();
   bool isInBody() const;
   int64_t recordedNodes() const;
+  void replayAll();
   void replay();
   void runDirectly();
   const LoadedKernel &find(const fp8_gpu_kernel *kernel,
@@ -163,8 +171,10 @@ private:
   cuda::Stream stream = nullptr;
   cuda::Stream copies = nullptr; // copies batches beside a run
   // Recorded when batches have left the mirrors, when they have left their
-  // staging buffers, and when a run has ended.
-  cuda::Event uploaded = nullptr, taken = nullptr, finished = nullptr;
+  // staging buffers, when early results have arrived in their mirrors, and when
+  // a run has ended.
+  cuda::Event uploaded = nullptr, taken = nullptr, arrived = nullptr,
+              finished = nullptr;
   bool isRunning = false; // a run may be in progress
   bool isCopying = false; // a copy of batches may be in progress
 
@@ -176,7 +186,10 @@ private:
   std::vector<Part> program; // the recording; empty: none yet
   std::optional<StreamWork> direct;
   bool isRecording = false; // launches go to the program, not to the stream
+  int64_t nextNode = -1;    // of the next work that is recorded (fp8_order)
+  std::vector<int64_t> earlyCopies; // the nodes that copy early results
   bool isDynamic = false;
+  bool replays = false;
   bool checksLaunches; // waits after each launch, to name the one that fails
   std::optional<Error> failure; // of a call by the entry
   std::vector<char> readValue;

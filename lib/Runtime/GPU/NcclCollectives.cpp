@@ -124,9 +124,10 @@ void NcclCollectives::settle(const std::string &what) {
   });
 }
 
-/// Waits for the GPU.
-void NcclCollectives::finish() {
+/// Waits for the GPU, after all work is enqueued.
+void NcclCollectives::finish(const std::function<void()> &enqueued) {
   driver.check(driver.cuEventRecord(finished, stream), "end a collective");
+  enqueued();
   waitFor([&] {
     nccl::Status error = nccl::Success;
     check(nccl.ncclCommGetAsyncError(comm, &error), "exchange messages");
@@ -356,7 +357,8 @@ void NcclCollectives::updateMus(std::vector<Tensor> &tensors,
 }
 
 std::vector<int64_t>
-NcclCollectives::reduce(const std::vector<Reduction> &bucket) {
+NcclCollectives::reduce(const std::vector<Reduction> &bucket,
+                        const std::function<void()> &enqueued) {
   device.makeCurrent();
   sent = 0;
   try {
@@ -380,7 +382,7 @@ NcclCollectives::reduce(const std::vector<Reduction> &bucket) {
                tensor.exponents, addressOf(tensor.reduction.control),
                group.size(), addressOf(tensor.reduction.out));
     updateMus(tensors, saturated);
-    finish();
+    finish(enqueued);
   } catch (...) {
     abort();
     throw;
@@ -393,7 +395,8 @@ NcclCollectives::reduce(const std::vector<Reduction> &bucket) {
 // Exchanges
 //===----------------------------------------------------------------------===//
 
-void NcclCollectives::exchange(const Exchange &exchange) {
+void NcclCollectives::exchange(const Exchange &exchange,
+                               const std::function<void()> &enqueued) {
   device.makeCurrent();
   sent = 0;
   try {
@@ -417,7 +420,7 @@ void NcclCollectives::exchange(const Exchange &exchange) {
       if (part.rank == group.rank())
         copy(addressOf(part.to), addressOf(part.from),
              exchange.what.part_bytes);
-    finish();
+    finish(enqueued);
   } catch (...) {
     abort();
     throw;

@@ -24,9 +24,13 @@ public:
   NcclCollectives(const NcclCollectives &) = delete;
   NcclCollectives &operator=(const NcclCollectives &) = delete;
 
-  /// Jobs of the group; operands must be complete.
-  std::vector<int64_t> reduce(const std::vector<Reduction> &bucket);
-  void exchange(const Exchange &exchange);
+  /// Jobs of the group, whose work is enqueued on this stream. They call
+  /// `enqueued` once all of it is, and return when it is done.
+  cuda::Stream workStream() const { return stream; }
+  std::vector<int64_t> reduce(const std::vector<Reduction> &bucket,
+                              const std::function<void()> &enqueued);
+  void exchange(const Exchange &exchange,
+                const std::function<void()> &enqueued);
 
 private:
   struct Kernels {
@@ -50,7 +54,7 @@ private:
   void launch(cuda::Function function, int64_t threads, Arguments... arguments);
   void loadKernels(bool takesIR);
   void open();
-  void finish();
+  void finish(const std::function<void()> &enqueued);
   void abort();
   std::vector<Tensor> placeAll(const std::vector<Reduction> &bucket,
                                Tensor &amaxes, Tensor &saturated);

@@ -44,23 +44,30 @@ void RankCollectives::choose(fp8_group &group) {
   nccl.emplace(device, *library, group, takesIR);
 }
 
+// NCCL's work follows the mark on the GPU, as the step's follows NCCL's.
+
 std::vector<int64_t>
 RankCollectives::reduce(fp8_group &group, const std::vector<Reduction> &bucket,
-                        const Mark &mark) {
+                        const Mark &mark, const Announce &announce) {
   choose(group);
   if (!nccl)
-    return StagedCollectives::reduce(group, bucket, mark);
-  begin(mark);
-  return nccl->reduce(bucket);
+    return StagedCollectives::reduce(group, bucket, mark, announce);
+  device.makeCurrent();
+  follow(nccl->workStream(), mark);
+  return nccl->reduce(bucket, [&] { announce(markOf(nccl->workStream())); });
 }
 
 void RankCollectives::exchange(fp8_group &group, const Exchange &exchange,
-                               const Mark &mark) {
+                               const Mark &mark, const Announce &announce) {
   choose(group);
   if (!nccl)
-    return StagedCollectives::exchange(group, exchange, mark);
-  begin(mark);
-  nccl->exchange(exchange);
+    return StagedCollectives::exchange(group, exchange, mark, announce);
+  device.makeCurrent();
+  follow(nccl->workStream(), mark);
+  nccl->exchange(exchange, [&] {
+    if (announce)
+      announce(markOf(nccl->workStream()));
+  });
 }
 
 } // namespace fp8::rt::gpu

@@ -24,9 +24,10 @@ public:
 
   std::vector<int64_t> reduce(fp8_group &group,
                               const std::vector<Reduction> &bucket,
-                              const Mark &mark) override;
-  void exchange(fp8_group &group, const Exchange &exchange,
-                const Mark &mark) override;
+                              const Mark &mark,
+                              const Announce &announce) override;
+  void exchange(fp8_group &group, const Exchange &exchange, const Mark &mark,
+                const Announce &announce) override;
   std::string carrier() const override { return chosen; }
 
 private:

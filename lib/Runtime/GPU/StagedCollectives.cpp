@@ -20,7 +20,7 @@ StagedCollectives::~StagedCollectives() {
     driver.cuMemFreeHost(staging);
 }
 
-Engine::Mark StagedCollectives::mark() {
+Engine::Mark StagedCollectives::markOf(cuda::Stream stream) {
   cuda::Event event = nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex);
@@ -37,8 +37,14 @@ Engine::Mark StagedCollectives::mark() {
     std::lock_guard<std::mutex> lock(mutex);
     freeEvents.push_back(static_cast<cuda::Event>(done));
   });
-  driver.check(driver.cuEventRecord(event, work), "begin a collective");
+  driver.check(driver.cuEventRecord(event, stream), "order a collective");
   return mark;
+}
+
+void StagedCollectives::follow(cuda::Stream stream, const Mark &mark) {
+  driver.check(
+      driver.cuStreamWaitEvent(stream, static_cast<cuda::Event>(mark.get()), 0),
+      "order a collective");
 }
 
 /// Waits for the operands, in the group's thread.
@@ -92,8 +98,10 @@ void StagedCollectives::deliver(const std::vector<Staged> &parts) {
                "copy what ranks have reduced");
 }
 
-std::vector<int64_t> StagedCollectives::reduce(
-    fp8_group &group, const std::vector<Reduction> &bucket, const Mark &mark) {
+std::vector<int64_t>
+StagedCollectives::reduce(fp8_group &group,
+                          const std::vector<Reduction> &bucket,
+                          const Mark &mark, const Announce &) {
   begin(mark);
   // The operand and the result share memory, as the reduction allows. With an
   // owner, only one side has an operand or a result.
@@ -137,7 +145,7 @@ std::vector<int64_t> StagedCollectives::reduce(
 }
 
 void StagedCollectives::exchange(fp8_group &group, const Exchange &exchange,
-                                 const Mark &mark) {
+                                 const Mark &mark, const Announce &) {
   begin(mark);
   std::vector<Staged> parts = {
       {nullptr, addressOf(exchange.in), inputBytes(exchange.what),

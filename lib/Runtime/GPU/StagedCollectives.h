@@ -24,18 +24,25 @@ public:
   StagedCollectives(const StagedCollectives &) = delete;
   StagedCollectives &operator=(const StagedCollectives &) = delete;
 
-  Mark mark() override;
+  Mark mark() override { return markOf(work); }
+  void follow(const Mark &mark) override { follow(work, mark); }
   std::vector<int64_t> reduce(fp8_group &group,
                               const std::vector<Reduction> &bucket,
-                              const Mark &mark) override;
-  void exchange(fp8_group &group, const Exchange &exchange,
-                const Mark &mark) override;
+                              const Mark &mark,
+                              const Announce &announce) override;
+  void exchange(fp8_group &group, const Exchange &exchange, const Mark &mark,
+                const Announce &announce) override;
   int64_t hostBytes() const override { return stagedBytes; }
 
 protected:
-  void begin(const Mark &mark);
+  /// Returns a mark behind all work of a stream.
+  Mark markOf(cuda::Stream stream);
+  /// Lets a stream wait for a mark.
+  void follow(cuda::Stream stream, const Mark &mark);
 
 private:
+  void begin(const Mark &mark);
+
   /// A part of the staging memory, and its address on the GPU.
   struct Staged {
     char *host;

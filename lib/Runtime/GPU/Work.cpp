@@ -87,7 +87,7 @@ void StreamWork::copy(cuda::DevicePointer target, cuda::DevicePointer source,
 GraphWork::GraphWork(const Device &device, cuda::Stream stream)
     : driver(device.driver), context(device.context), stream(stream) {
   driver.check(driver.cuGraphCreate(&graph, 0), "make a graph");
-  levels.push_back({graph, nullptr});
+  levels.emplace_back().graph = graph;
 }
 
 GraphWork::~GraphWork() {
@@ -96,15 +96,52 @@ GraphWork::~GraphWork() {
   driver.cuGraphDestroy(graph);
 }
 
+void GraphWork::order(int64_t node, const int64_t *after, int64_t count) {
+  Level &level = levels.back();
+  level.number = node;
+  level.before.clear();
+  // What is unknown came before the barrier.
+  for (int64_t i = 0; i < count; ++i)
+    if (auto found = level.known.find(after[i]); found != level.known.end())
+      level.before.insert(found->second.begin(), found->second.end());
+  if (node >= 0)
+    level.known[node] = level.before;
+}
+
+void GraphWork::join() {
+  Level &level = levels.back();
+  order(-1, nullptr, 0);
+  if (level.ends.size() > 1) {
+    cuda::NodeParams params = {};
+    params.type = cuda::EmptyNode;
+    return add(params, "a place where work joins");
+  }
+  if (!level.ends.empty())
+    level.barrier = *level.ends.begin();
+  level.known.clear();
+}
+
 void GraphWork::add(cuda::NodeParams &params, const std::string &what) {
   Level &level = levels.back();
+  Nodes before = level.number < 0 ? level.ends : level.before;
+  if (before.empty() && level.barrier)
+    before.insert(level.barrier);
+  std::vector<cuda::GraphNode> list(before.begin(), before.end());
   cuda::GraphNode node = nullptr;
-  driver.check(driver.cuGraphAddNode_v2(
-                   &node, level.graph, level.last ? &level.last : nullptr,
-                   /*edges=*/nullptr, level.last ? 1 : 0, &params),
+  driver.check(driver.cuGraphAddNode_v2(&node, level.graph, list.data(),
+                                        /*edges=*/nullptr, list.size(),
+                                        &params),
                str("add ", what, " to a graph"));
-  level.last = node;
   ++count;
+  for (cuda::GraphNode each : list)
+    level.ends.erase(each);
+  level.ends.insert(node);
+  if (level.number < 0) {
+    level.barrier = node;
+    level.known.clear();
+  } else {
+    level.before = level.known[level.number] = {node};
+  }
 }
 
 void GraphWork::launch(const LoadedKernel &kernel, Grid grid,
@@ -197,6 +234,13 @@ void GraphWork::copy(cuda::DevicePointer target, cuda::DevicePointer source,
   addCopy(params);
 }
 
+void GraphWork::record(cuda::Event event) {
+  cuda::NodeParams params = {};
+  params.type = cuda::EventRecordNode;
+  params.eventRecord.event = event;
+  add(params, "an event");
+}
+
 cuda::ConditionalHandle GraphWork::makeHandle() {
   cuda::ConditionalHandle handle = 0;
   // The handle has no launch value: for a nested loop it would be set only
@@ -216,7 +260,7 @@ void GraphWork::open(cuda::ConditionalType type,
   params.conditional.bodies = 1;
   params.conditional.context = context;
   add(params, type == cuda::While ? "a loop" : "a branch");
-  levels.push_back({params.conditional.graphs[0], nullptr});
+  levels.emplace_back().graph = params.conditional.graphs[0];
 }
 
 void GraphWork::run(cuda::Stream stream) {

@@ -5,6 +5,9 @@
 
 #include "Modules.h"
 
+#include <set>
+#include <unordered_map>
+
 namespace fp8::rt::gpu {
 
 /// The blocks of a launch.
@@ -51,8 +54,10 @@ private:
   cuda::Stream stream;
 };
 
-/// Work that is recorded as a graph. Every node follows the one before it in
-/// its graph, which is the step's or the body of a conditional node.
+/// Work that is recorded as a graph: the step's, with the bodies of its
+/// conditional nodes. `order` says which nodes the next work follows. Without
+/// an order it follows all before it in its graph, and all later work follows
+/// it.
 class GraphWork : public Work {
 public:
   /// Library calls are captured from `stream`, which does not run them.
@@ -66,6 +71,15 @@ public:
                   int64_t bytes) override;
   void copy(cuda::DevicePointer target, cuda::DevicePointer source,
             int64_t bytes) override;
+
+  /// The next work is that of node `node` and follows the nodes `after`
+  /// (fp8_order). -1: it has no order.
+  void order(int64_t node, const int64_t *after, int64_t count);
+  /// Lets all later work follow all earlier work of the innermost graph.
+  void join();
+
+  /// Records an event in every run.
+  void record(cuda::Event event);
 
   /// Makes a handle for one of the next conditional nodes.
   cuda::ConditionalHandle makeHandle();
@@ -85,10 +99,17 @@ private:
   void addCopy(const cuda::MemcpyParams &copy);
   void add(cuda::NodeParams &params, const std::string &what);
 
+  using Nodes = std::set<cuda::GraphNode>;
   /// A graph under construction.
   struct Level {
     cuda::Graph graph = nullptr;
-    cuda::GraphNode last = nullptr;
+    Nodes ends; // that nothing follows yet
+    /// Follows all before it; the rest describes what comes after.
+    cuda::GraphNode barrier = nullptr;
+    /// By number, what the followers of a node have to follow.
+    std::unordered_map<int64_t, Nodes> known;
+    int64_t number = -1; // of the next work
+    Nodes before;        // what it follows
   };
 
   const Driver &driver;

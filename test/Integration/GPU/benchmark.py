@@ -74,6 +74,8 @@ assert "expected an NVIDIA driver" in results["device"]["failure"] and "expected
 loader = importlib.machinery.SourceFileLoader("gpu_run", str(ROOT / "benchmarks/gpu/run"))
 gpu_run = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_run", loader))
 loader.exec_module(gpu_run)
+# A log has the time since the run began; the first steps take longer.
+assert gpu_run.step_seconds([{"seconds": end} for end in (5, 6, 7.5, 8.5, 9.5, 10.5)]) == 1
 card = {"device": {"name": "NVIDIA H100 80GB HBM3"}, "cublas": {"dots": [{"type": "e4m3", "m": 8, "n": 4, "k": 2, "seconds": 0.7e-3}]}}
 dot = {"label": "dot 8x4x2", "arguments": [{"type": "f8E4M3FN"}, {"type": "f8E5M2"}], "bytes": 1e6, "dot_flops": 1e12}
 quantize = {"label": "quantize x", "arguments": [{"type": "f32"}, {"type": "f32"}], "bytes": 1e9, "dot_flops": 0}

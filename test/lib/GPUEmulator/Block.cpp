@@ -254,6 +254,7 @@ void Block::checkGlobal(Thread &thread, uint64_t address, uint64_t bytes,
            "read of " + nameOf(address + i) +
                ", which nothing has been written to");
     order(thread, grid.memory.cell(address + i), kind, address + i, place);
+    grid.memory.touch(address + i, kind != AccessKind::Read);
     if (kind != AccessKind::Read)
       grid.memory.markWritten(address + i);
   }

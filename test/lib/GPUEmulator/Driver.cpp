@@ -2,13 +2,16 @@
 //
 // The functions of NVIDIA's driver that the runtime uses (lib/Runtime/GPU), as
 // documented. Work of a stream happens at once, when somebody waits for it, or
-// at any time between, depending on the schedule. A kernel's fault is returned
-// by the next call that waits and by every later call; its message goes to
-// stderr.
+// at any time between, depending on the schedule. A graph runs node by node,
+// and no further than somebody waits for. A kernel's fault is returned by the
+// next call that waits and by every later call; its message goes to stderr.
 //
 // Environment variables, with defaults in parentheses:
 //   FP8_EMULATOR_SEED=N                    order of blocks, threads, copies (0)
 //   FP8_EMULATOR_LANDING=early|late|random when asynchronous work runs (random)
+//   FP8_EMULATOR_ORDER=forward|reverse|random in which order the nodes of a
+//                                          graph run, of those that may
+//                                          (random)
 //   FP8_EMULATOR_MEMORY=BYTES              memory of the device (1 GiB)
 //   FP8_EMULATOR_CAPABILITY=NN             compute capability, 89 is 8.9 (89)
 //   FP8_EMULATOR_DEVICES=N                 number of devices (1)
@@ -17,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emulator.h"
+#include "GraphRaces.h"
 
 #include "GPU/Cuda.h"
 
@@ -30,6 +34,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 #include <thread>
@@ -39,10 +44,13 @@ using fp8::emulator::bitcodeBytes;
 using fp8::emulator::DeviceMemory;
 using fp8::emulator::Fault;
 using fp8::emulator::Geometry;
+using fp8::emulator::GraphPaths;
+using fp8::emulator::GraphRaces;
 using fp8::emulator::Kernel;
 using fp8::emulator::Landing;
 using fp8::emulator::Result;
 using fp8::emulator::Schedule;
+using fp8::emulator::Touched;
 
 #define FP8_CUDA_DECLARE(name, arguments)                                      \
   extern "C" __attribute__((visibility("default"))) Status name arguments;
@@ -70,6 +78,8 @@ struct fp8::cuda::EventHandle {
 
 struct fp8::cuda::GraphNodeHandle {
   std::function<Status()> run;
+  std::string name;             // for messages
+  EventHandle *event = nullptr; // that it records
   std::vector<GraphNodeHandle *> before;
   /// For a conditional node.
   ConditionalHandle condition = 0;
@@ -79,6 +89,7 @@ struct fp8::cuda::GraphNodeHandle {
 
 struct fp8::cuda::GraphHandle {
   std::vector<std::unique_ptr<GraphNodeHandle>> nodes;
+  std::set<const GraphNodeHandle *> known;   // the same nodes
   Graph parent = nullptr;                    // if it is a body
   std::vector<ConditionalHandle> conditions; // created for it
   Graph body = nullptr;                      // returned by cuGraphAddNode
@@ -87,14 +98,18 @@ struct fp8::cuda::GraphHandle {
 
 struct fp8::cuda::StreamHandle {
   std::deque<std::function<Status()>> work;
+  unsigned graphs = 0; // among its work
   /// While it captures, work is added to this graph instead of running.
   std::unique_ptr<GraphHandle> capture;
 };
 
 struct fp8::cuda::GraphExecHandle {
   std::vector<std::function<Status()>> nodes;
+  std::vector<std::string> names;
   std::vector<std::vector<size_t>> before; // by number
-  Graph graph = nullptr;                   // whose only instance this is
+  std::unique_ptr<GraphPaths> paths;
+  std::vector<EventHandle *> events; // that nodes record
+  Graph graph = nullptr;             // whose only instance this is
 };
 
 struct fp8::cuda::ContextHandle {};
@@ -113,6 +128,8 @@ struct Condition {
   uint64_t launch = 0, setter = 0; // the thread that set it last
 };
 
+enum class Order { Forward, Reverse, Random };
+
 /// How often each kind of event occurred.
 struct Counts {
   uint64_t graphs = 0;     // launched
@@ -121,6 +138,7 @@ struct Counts {
   uint64_t pageable = 0;   // copies to or from memory that is not pinned
   uint64_t branches = 0;   // bodies of IF nodes that ran
   uint64_t iterations = 0; // of WHILE nodes
+  uint64_t overlaps = 0;   // graphs launched before the one before had ended
 };
 
 struct Gpu {
@@ -154,6 +172,13 @@ struct Gpu {
   Status fail(const Result &result);
   std::set<StreamHandle *> streams;
   std::map<ConditionalHandle, Condition> conditions;
+  Order order = Order::Random;
+  /// What the node of a graph that is running has accessed.
+  Touched *touched = nullptr;
+  void touch(uint64_t address, uint64_t bytes, bool isWrite) {
+    if (touched && bytes > 0)
+      touched->add(address, bytes, isWrite);
+  }
   const GraphHandle *running = nullptr; // with its bodies
   uint64_t launches = 0;
   Counts counts;
@@ -186,6 +211,10 @@ Gpu::Gpu() {
   schedule.landing = landing == "early"  ? Landing::Early
                      : landing == "late" ? Landing::Late
                                          : Landing::Random;
+  if (const char *text = std::getenv("FP8_EMULATOR_ORDER"))
+    order = std::string_view(text) == "forward"   ? Order::Forward
+            : std::string_view(text) == "reverse" ? Order::Reverse
+                                                  : Order::Random;
   random.seed(schedule.seed + 1);
   memory = std::make_unique<DeviceMemory>(
       setting("FP8_EMULATOR_MEMORY", uint64_t(1) << 30));
@@ -202,16 +231,17 @@ static void writeCounts() {
   std::fprintf(file,
                "{\"graphs\": %" PRIu64 ", \"kernels\": %" PRIu64
                ", \"waits\": %" PRIu64 ", \"pageable\": %" PRIu64
-               ", \"branches\": %" PRIu64 ", \"iterations\": %" PRIu64 "}\n",
+               ", \"branches\": %" PRIu64 ", \"iterations\": %" PRIu64
+               ", \"overlaps\": %" PRIu64 "}\n",
                counts.graphs, counts.kernels, counts.waits, counts.pageable,
-               counts.branches, counts.iterations);
+               counts.branches, counts.iterations, counts.overlaps);
   std::fclose(file);
 }
 
 /// Not a function of the driver: returns the counts in the order of Counts, for
 /// tests.
 extern "C" __attribute__((visibility("default"))) void
-fp8_emulator_counts(uint64_t counts[6]) {
+fp8_emulator_counts(uint64_t counts[7]) {
   std::memcpy(counts, &gpu().counts, sizeof(Counts));
 }
 
@@ -223,6 +253,7 @@ Status Gpu::enqueue(Stream stream, std::function<Status()> operation) {
   if (stream->capture) {
     auto node = std::make_unique<GraphNodeHandle>();
     node->run = std::move(operation);
+    node->name = "captured work";
     auto &nodes = stream->capture->nodes;
     if (!nodes.empty())
       node->before.push_back(nodes.back().get());
@@ -236,8 +267,11 @@ Status Gpu::enqueue(Stream stream, std::function<Status()> operation) {
   return Success;
 }
 
-/// Runs the first operation of a stream. Returns false if there is none, or if
-/// it waits for something outside this device (NotReady).
+/// The status of an operation that has done a part of its work.
+static constexpr Status Unfinished = static_cast<Status>(-1);
+
+/// Runs the first operation of a stream, or a part of it. Returns false if
+/// there is none, or if it waits for something outside this device (NotReady).
 bool Gpu::runNext(Stream stream) {
   if (stream->work.empty() || sticky != Success)
     return false;
@@ -247,6 +281,10 @@ bool Gpu::runNext(Stream stream) {
   if (status == NotReady) {
     stream->work.push_front(std::move(operation));
     return false;
+  }
+  if (status == Unfinished) {
+    stream->work.push_front(std::move(operation));
+    return true;
   }
   if (status != Success)
     sticky = status;
@@ -357,6 +395,8 @@ static Status copyToDevice(DevicePointer target, const void *source,
     return InvalidValue;
   std::memcpy(reinterpret_cast<void *>(target), source, bytes);
   memory.setWritten(target, bytes, true);
+  gpu().touch(reinterpret_cast<uint64_t>(source), bytes, /*isWrite=*/false);
+  gpu().touch(target, bytes, /*isWrite=*/true);
   return Success;
 }
 
@@ -364,6 +404,8 @@ static Status copyToHost(void *target, DevicePointer source, size_t bytes) {
   if (!gpu().memory->find(source, bytes))
     return InvalidValue;
   std::memcpy(target, reinterpret_cast<const void *>(source), bytes);
+  gpu().touch(source, bytes, /*isWrite=*/false);
+  gpu().touch(reinterpret_cast<uint64_t>(target), bytes, /*isWrite=*/true);
   return Success;
 }
 
@@ -383,6 +425,7 @@ static Status fill(DevicePointer target, unsigned value, unsigned elementBytes,
     std::memcpy(reinterpret_cast<char *>(target) + i * elementBytes, &value,
                 elementBytes);
   memory.setWritten(target, count * elementBytes, true);
+  gpu().touch(target, count * elementBytes, /*isWrite=*/true);
   return Success;
 }
 
@@ -719,6 +762,7 @@ fp8_emulator_access(DevicePointer address, size_t bytes, bool writes) {
   DeviceMemory &memory = *gpu().memory;
   if (!memory.find(address, bytes))
     return false;
+  gpu().touch(address, bytes, writes);
   if (writes)
     memory.setWritten(address, bytes, true);
   for (size_t i = 0; i < bytes; ++i)
@@ -986,6 +1030,7 @@ static std::string setCondition(uint64_t handle, uint32_t value,
     return "two threads of a launch set one condition";
   condition.launch = device.launches;
   condition.setter = thread;
+  device.touch(handle, 1, /*isWrite=*/true);
   condition.isSet = true;
   condition.value = value;
   return "";
@@ -999,6 +1044,7 @@ static constexpr uint64_t kMostIterations = uint64_t(1) << 22;
 static Status runConditional(ConditionalHandle handle, ConditionalType type,
                              const GraphExecHandle &body) {
   Gpu &device = gpu();
+  device.touch(handle, 1, /*isWrite=*/false);
   for (uint64_t iteration = 0;; ++iteration) {
     const Condition &condition = device.conditions.at(handle);
     if (!condition.isSet) {
@@ -1034,18 +1080,23 @@ static std::unique_ptr<GraphExecHandle> instantiate(const GraphHandle &graph) {
     } else {
       executable->nodes.push_back(node->run);
     }
+    executable->names.push_back(node->name);
+    if (node->event)
+      executable->events.push_back(node->event);
     executable->before.emplace_back();
     for (const GraphNodeHandle *before : node->before)
       executable->before.back().push_back(numbers.at(before));
   }
+  executable->paths = std::make_unique<GraphPaths>(executable->before);
   return executable;
 }
 
-/// Makes the function that runs a node. A body may only copy device and pinned
-/// memory.
+/// Makes the function that runs a node, and its name. A body may only copy
+/// device and pinned memory.
 static Status makeRun(const NodeParams &params, bool isInBody,
-                      std::function<Status()> &run) {
+                      GraphNodeHandle &node) {
   Gpu &device = gpu();
+  std::function<Status()> &run = node.run;
   switch (params.type) {
   case KernelNode: {
     const KernelNodeParams &kernel = params.kernel;
@@ -1056,6 +1107,8 @@ static Status makeRun(const NodeParams &params, bool isInBody,
                       {kernel.blockX, kernel.blockY, kernel.blockZ},
                       kernel.sharedBytes};
     Status status = prepare(kernel.func, geometry, kernel.parameters, launch);
+    if (status == Success)
+      node.name = "kernel '" + kernel.func->kernel->name() + "'";
     run = std::move(launch);
     return status;
   }
@@ -1065,6 +1118,7 @@ static Status makeRun(const NodeParams &params, bool isInBody,
         (set.elementBytes != 1 && set.elementBytes != 2 &&
          set.elementBytes != 4))
       return InvalidValue;
+    node.name = "a memset";
     run = [set] {
       return fill(set.target, set.value, set.elementBytes, set.width);
     };
@@ -1080,6 +1134,7 @@ static Status makeRun(const NodeParams &params, bool isInBody,
     if (isInBody && ((fromHost && !device.isPinned(copy.sourceHost)) ||
                      (toHost && !device.isPinned(copy.targetHost))))
       return InvalidValue;
+    node.name = "a copy";
     run = [=] {
       if (fromHost)
         return copyToDevice(copy.targetDevice, copy.sourceHost, copy.width);
@@ -1097,9 +1152,25 @@ static Status makeRun(const NodeParams &params, bool isInBody,
       return NotSupported;
     // The child is copied when the node is made.
     std::shared_ptr<GraphExecHandle> copy = instantiate(*child);
+    node.name = "a child graph";
     run = [copy] { return runGraph(*copy); };
     return Success;
   }
+  case EventRecordNode: {
+    Event event = params.eventRecord.event;
+    if (isInBody || !device.knows(event))
+      return InvalidValue;
+    node.name = "an event";
+    node.event = event;
+    run = [event] {
+      ++event->completed;
+      return Success;
+    };
+    return Success;
+  }
+  case EmptyNode:
+    run = [] { return Success; };
+    return Success;
   case ConditionalNode:
     break;
   }
@@ -1116,6 +1187,7 @@ static Status makeBody(ConditionalParams &params, Graph graph,
       params.bodies != 1 || (params.type != If && params.type != While))
     return InvalidValue;
   found->second.isUsed = true;
+  node.name = params.type == If ? "a branch" : "a loop";
   node.condition = params.handle;
   node.type = params.type;
   node.body = std::make_unique<GraphHandle>();
@@ -1138,19 +1210,20 @@ Status cuGraphAddNode_v2(GraphNode *result, Graph graph,
     return NotSupported;
   auto node = std::make_unique<GraphNodeHandle>();
   for (size_t i = 0; i < count; ++i) {
-    bool isThere = std::any_of(
-        graph->nodes.begin(), graph->nodes.end(),
-        [&](const auto &known) { return known.get() == before[i]; });
-    if (!isThere || std::count(before, before + i, before[i]) > 0)
+    if (!graph->known.count(before[i]))
       return InvalidValue;
     node->before.push_back(before[i]);
   }
+  // Each node only once.
+  if (std::set<GraphNode>(before, before + count).size() != count)
+    return InvalidValue;
   Status status = params->type == ConditionalNode
                       ? makeBody(params->conditional, graph, *node)
-                      : makeRun(*params, graph->parent != nullptr, node->run);
+                      : makeRun(*params, graph->parent != nullptr, *node);
   if (status != Success)
     return status;
   *result = node.get();
+  graph->known.insert(node.get());
   graph->nodes.push_back(std::move(node));
   return Success;
 }
@@ -1193,30 +1266,83 @@ Status cuGraphExecDestroy(GraphExec executable) {
   return Success;
 }
 
-/// Runs all nodes in a random order that respects the edges.
-static Status runGraph(const GraphExecHandle &graph) {
-  std::vector<size_t> missing(graph.nodes.size());
-  std::vector<std::vector<size_t>> after(graph.nodes.size());
-  std::vector<size_t> ready;
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    missing[i] = graph.before[i].size();
-    for (size_t before : graph.before[i])
-      after[before].push_back(i);
-    if (missing[i] == 0)
-      ready.push_back(i);
+/// Takes the node that runs next from those that may.
+static size_t takeNext(std::vector<size_t> &ready) {
+  Gpu &device = gpu();
+  auto pick = device.order == Order::Forward
+                  ? std::min_element(ready.begin(), ready.end())
+              : device.order == Order::Reverse
+                  ? std::max_element(ready.begin(), ready.end())
+                  : ready.begin() + device.random() % ready.size();
+  size_t node = *pick;
+  *pick = ready.back();
+  ready.pop_back();
+  return node;
+}
+
+/// Runs a node, and checks that no node without a path to it has accessed what
+/// it accesses.
+static Status runNode(const GraphExecHandle &graph, size_t node,
+                      GraphRaces &races) {
+  Gpu &device = gpu();
+  Touched touched, *outer = device.touched;
+  device.touched = &touched;
+  device.memory->setTouching(true);
+  Status status = graph.nodes[node]();
+  device.memory->takeTouched(touched);
+  device.touched = outer;
+  device.memory->setTouching(outer != nullptr);
+  if (outer)
+    outer->add(touched);
+  GraphRaces::Race race;
+  if (status != Success || !races.add(node, touched, race))
+    return status;
+  std::fprintf(stderr,
+               "GPU emulator: race between two nodes of a graph, %zu (%s) and "
+               "%zu (%s): both access address 0x%" PRIx64
+               ", one of them writes, and there is no path between them\n",
+               race.first, graph.names[race.first].c_str(), race.second,
+               graph.names[race.second].c_str(), race.address);
+  return LaunchFailed;
+}
+
+namespace {
+/// A run of a graph, in an order that respects the edges.
+struct GraphRun {
+  explicit GraphRun(const GraphExecHandle &graph)
+      : graph(graph), missing(graph.nodes.size()), after(graph.nodes.size()),
+        races(*graph.paths) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      missing[i] = graph.before[i].size();
+      for (size_t before : graph.before[i])
+        after[before].push_back(i);
+      if (missing[i] == 0)
+        ready.push_back(i);
+    }
   }
-  while (!ready.empty()) {
-    size_t pick = gpu().random() % ready.size();
-    size_t node = ready[pick];
-    ready[pick] = ready.back();
-    ready.pop_back();
-    Status status = graph.nodes[node]();
-    if (status != Success)
-      return status;
+  bool hasEnded() const { return ready.empty(); }
+  Status runOne() {
+    size_t node = takeNext(ready);
+    Status status = runNode(graph, node, races);
     for (size_t next : after[node])
       if (--missing[next] == 0)
         ready.push_back(next);
+    return status;
   }
+
+  const GraphExecHandle &graph;
+  std::vector<size_t> missing; // the number of nodes before that have not run
+  std::vector<std::vector<size_t>> after;
+  std::vector<size_t> ready;
+  GraphRaces races;
+};
+} // namespace
+
+static Status runGraph(const GraphExecHandle &graph) {
+  GraphRun run(graph);
+  while (!run.hasEnded())
+    if (Status status = run.runOne(); status != Success)
+      return status;
   return Success;
 }
 
@@ -1232,20 +1358,41 @@ static void resetConditions(const GraphHandle &graph) {
       resetConditions(*node->body);
 }
 
+/// Runs one node of a launched graph.
+static Status runNextNode(GraphExecHandle &executable, Stream stream,
+                          std::optional<GraphRun> &run) {
+  Gpu &device = gpu();
+  bool hasConditions = device.knows(executable.graph) &&
+                       executable.graph->instance == &executable;
+  if (!run) {
+    run.emplace(executable);
+    if (hasConditions)
+      resetConditions(*executable.graph);
+  }
+  Status status = Success;
+  device.running = hasConditions ? executable.graph : nullptr;
+  if (!run->hasEnded())
+    status = run->runOne();
+  device.running = nullptr;
+  if (status == Success && !run->hasEnded())
+    return Unfinished;
+  --stream->graphs;
+  return status;
+}
+
 Status cuGraphLaunch(GraphExec executable, Stream stream) {
   FP8_ENTER_CONTEXT()
-  if (!device.knows(executable))
+  if (!device.knows(executable) || !device.knows(stream))
     return InvalidHandle;
   ++device.counts.graphs;
-  return device.enqueue(stream, [executable] {
-    Gpu &device = gpu();
-    if (device.knows(executable->graph) &&
-        executable->graph->instance == executable) {
-      device.running = executable->graph;
-      resetConditions(*executable->graph);
-    }
-    Status status = runGraph(*executable);
-    device.running = nullptr;
-    return status;
+  device.counts.overlaps += stream->graphs > 0;
+  ++stream->graphs;
+  for (Event event : executable->events) {
+    event->stream = stream;
+    ++event->recorded;
+  }
+  auto run = std::make_shared<std::optional<GraphRun>>();
+  return device.enqueue(stream, [executable, stream, run] {
+    return runNextNode(*executable, stream, *run);
   });
 }

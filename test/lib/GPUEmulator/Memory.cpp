@@ -101,4 +101,45 @@ void DeviceMemory::setWritten(uint64_t address, uint64_t bytes,
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Nodes of graphs
+//===----------------------------------------------------------------------===//
+
+static void simplifyRanges(std::vector<Touched::Range> &ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const Touched::Range &a, const Touched::Range &b) {
+              return a.begin < b.begin;
+            });
+  size_t count = 0;
+  for (const Touched::Range &range : ranges)
+    if (count > 0 && range.begin <= ranges[count - 1].end)
+      ranges[count - 1].end = std::max(ranges[count - 1].end, range.end);
+    else
+      ranges[count++] = range;
+  ranges.resize(count);
+}
+
+void Touched::simplify() {
+  simplifyRanges(reads);
+  simplifyRanges(writes);
+}
+
+void DeviceMemory::takeTouched(Touched &touched) {
+  for (uint64_t number : touchedPages) {
+    Page &page = *pages[number];
+    uint64_t begin = window + number * pageBytes;
+    for (uint64_t i = 0; i < pageBytes; ++i) {
+      if (page.touchedByReads[i])
+        touched.add(begin + i, 1, /*isWrite=*/false);
+      if (page.touchedByWrites[i])
+        touched.add(begin + i, 1, /*isWrite=*/true);
+    }
+    page.touchedByReads.reset();
+    page.touchedByWrites.reset();
+    page.isTouched = false;
+  }
+  touchedPages.clear();
+  touched.simplify();
+}
+
 } // namespace fp8::emulator

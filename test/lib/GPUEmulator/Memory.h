@@ -95,6 +95,28 @@ private:
   std::vector<uint32_t> known;
 };
 
+/// The bytes that a node of a graph has accessed.
+struct Touched {
+  struct Range {
+    uint64_t begin, end;
+  };
+  std::vector<Range> reads, writes;
+
+  void add(uint64_t address, uint64_t bytes, bool isWrite) {
+    std::vector<Range> &ranges = isWrite ? writes : reads;
+    if (!ranges.empty() && ranges.back().end == address)
+      ranges.back().end += bytes;
+    else
+      ranges.push_back({address, address + bytes});
+  }
+  void add(const Touched &other) {
+    reads.insert(reads.end(), other.reads.begin(), other.reads.end());
+    writes.insert(writes.end(), other.writes.begin(), other.writes.end());
+  }
+  /// Joins ranges that overlap or adjoin.
+  void simplify();
+};
+
 /// The global memory of a device.
 class DeviceMemory {
 public:
@@ -126,6 +148,21 @@ public:
   /// Begins a launch, which is ordered after everything before it.
   void beginLaunch() { ++launch; }
 
+  /// Notes an access of the node that is running, if there is one.
+  void touch(uint64_t address, bool isWrite) {
+    if (!isTouching)
+      return;
+    Page &page = pageOf(address);
+    if (!page.isTouched)
+      touchedPages.push_back((address - window) / pageBytes);
+    page.isTouched = true;
+    (isWrite ? page.touchedByWrites : page.touchedByReads)
+        .set(address % pageBytes);
+  }
+  void setTouching(bool notes) { isTouching = notes; }
+  /// Moves the noted accesses to `touched`.
+  void takeTouched(Touched &touched);
+
   void setWritten(uint64_t address, uint64_t bytes, bool isWritten);
   bool isWritten(uint64_t address) {
     return pageOf(address).written[address % pageBytes];
@@ -140,6 +177,8 @@ private:
     uint64_t launch = 0;
     std::array<Cell, pageBytes> cells;
     std::bitset<pageBytes> written;
+    bool isTouched = false;
+    std::bitset<pageBytes> touchedByReads, touchedByWrites;
   };
   Page &pageOf(uint64_t address);
 
@@ -151,6 +190,8 @@ private:
   std::map<uint64_t, Allocation> allocations;
   mutable const Allocation *lastFound = nullptr;
   std::vector<std::unique_ptr<Page>> pages;
+  bool isTouching = false;
+  std::vector<uint64_t> touchedPages;
 };
 
 } // namespace fp8::emulator

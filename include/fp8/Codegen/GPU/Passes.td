@@ -324,6 +324,82 @@ def PlanGraph : Pass<"fp8-plan-graph", "::mlir::ModuleOp"> {
                            "::mlir::NVVM::NVVMDialect"];
 }
 
+def OrderGraph : Pass<"fp8-order-graph", "::mlir::ModuleOp"> {
+  let summary = "Order the nodes of a step's graph by data flow";
+  let description = [{
+    In a schedule with `fp8.device_control`, everything that becomes a node of
+    the step's graph gets a number (`fp8.node`) and the numbers of the nodes that
+    it has to follow (`fp8.after`). A node follows an earlier one of its block if both access the same
+    bytes and one of them writes: bytes of the arena, whose buffers share memory
+    as `fp8-plan-memory` has laid them out, of arguments and results, of the
+    scratch memory that all launches share, and the counters and conditions of
+    loops and branches. A part of a buffer at a place that is not known here
+    counts as the whole buffer. Edges that follow from others are left out. A
+    loop or branch that the GPU decides is one node, and its body has an order
+    of its own. Each result that replaces no argument (`fp8.output`) gets a node
+    of its own, too: it is copied to the host once it is complete. Nodes before a loop with a condition, in it and after it keep
+    the order of the schedule. The schedule's `fp8.graph` has the numbers of
+    nodes and edges, and of the nodes on the longest path.
+
+    Expanded loops are replaced by their iterations, since these differ in what
+    they access. A schedule of more than `nodes` nodes stays as it is, and its
+    work one chain.
+
+    Runs after `fp8-plan-graph`.
+
+    Example:
+
+    ```mlir
+    gpu.module @k attributes {fp8.gpu_launch = #fp8.gpu_launch<
+        blocks = 1, threads = 32, shared = 0, dynamic_shared = 0, scratch = 0>} {
+      llvm.func @k(%x: !llvm.ptr, %y: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
+        llvm.return
+      }
+    }
+    fp8.schedule @main(%arena: memref<128xi8>, %x: memref<64xi8>, %y: memref<64xi8>)
+        arena_bytes = 128 attributes {fp8.device_control} {
+      %c0 = arith.constant 0 : index
+      %c64 = arith.constant 64 : index
+      %a = memref.view %arena[%c0][] : memref<128xi8> to memref<64xi8>
+      %b = memref.view %arena[%c64][] : memref<128xi8> to memref<64xi8>
+      fp8.launch @k(read %x, write %a) number = 0 : (memref<64xi8>, memref<64xi8>) -> ()
+      fp8.launch @k(read %x, write %b) number = 1 : (memref<64xi8>, memref<64xi8>) -> ()
+      fp8.launch @k(read %b, write %y) number = 2 : (memref<64xi8>, memref<64xi8>) -> ()
+      fp8.return
+    }
+    ```
+  }];
+  let options = [
+    Option<"nodes", "nodes", "int64_t", "65536",
+           "largest number of nodes of a schedule whose nodes are ordered; the "
+           "runtime makes no larger graph">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def VerifyGraph : Pass<"fp8-verify-graph", "::mlir::ModuleOp"> {
+  let summary = "Check that the order of a step's graph is sufficient";
+  let description = [{
+    In a schedule with `fp8.graph`, every op that becomes a node of the graph
+    has a number of its own (`fp8.node`) and follows earlier nodes of its block
+    (`fp8.after`);
+    and between any two nodes of a block that access the same bytes, one of them
+    writing, there is a path. Accesses are found as by `fp8-order-graph`.
+
+    Example:
+
+    ```mlir
+    fp8.kernel @k(update %x: memref<8xf32>) domain = []
+    fp8.schedule @main(%arena: memref<64xi8>, %x: memref<8xf32>) arena_bytes = 64
+        attributes {fp8.graph = {edges = 1, nodes = 2, path = 2}} {
+      fp8.launch @k(update %x) {fp8.node = 0, fp8.after = array<i64>} : (memref<8xf32>) -> ()
+      fp8.launch @k(update %x) {fp8.node = 1, fp8.after = array<i64: 0>} : (memref<8xf32>) -> ()
+      fp8.return
+    }
+    ```
+  }];
+}
+
 def EmitGPUCode : Pass<"fp8-emit-gpu-code", "::mlir::ModuleOp"> {
   let summary = "Write the code of GPU kernels to files";
   let description = [{

@@ -136,6 +136,11 @@ constexpr Declaration kDeclarations[] = {
     {kDeviceLoopAttr, OnOp, kFlag},
     {kLoopsAttr, OnOp, kPositive},
     {kSetsAttr, OnOp, kPositive},
+    {kGraphAttr, OnOp, {isA<DictionaryAttr>, "a dictionary"}},
+    {kNodeAttr, OnOp | OnArgument, kCount},
+    {kAfterAttr,
+     OnOp | OnArgument,
+     {isA<DenseI64ArrayAttr>, "an array of i64"}},
 };
 
 LogicalResult verify(Operation *op, NamedAttribute attr, Place place,

@@ -17,6 +17,14 @@ constexpr llvm::StringLiteral kLoopsAttr = "fp8.loops";
 /// On a kernel's module: the kernel takes several sets of operands (see
 /// fp8_gpu_kernel); the value is the number of operands of a set.
 constexpr llvm::StringLiteral kSetsAttr = "fp8.sets";
+/// On a schedule: the nodes of its graph have an order (fp8-order-graph). The
+/// numbers of nodes and edges, and of nodes on the longest path.
+constexpr llvm::StringLiteral kGraphAttr = "fp8.graph";
+/// On an op of such a schedule that becomes a node: its number, and those of
+/// the nodes that it follows, which are in the same block. On an argument that
+/// is a result: the same for its copy to the host.
+constexpr llvm::StringLiteral kNodeAttr = "fp8.node";
+constexpr llvm::StringLiteral kAfterAttr = "fp8.after";
 
 } // namespace mlir::fp8
 
