@@ -2,6 +2,7 @@
 
 #include "BlockLowering.h"
 #include "DotPlan.h"
+#include "StageTransposes.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Target.h"
@@ -27,11 +28,20 @@ constexpr int64_t kBlockWork = 2048;
 constexpr int64_t kDotRows = 64, kDotFewestRows = 16, kDotColumns = 128;
 /// The bytes of shared memory that the system keeps of each block.
 constexpr int64_t kSystemShared = 1 << 10;
+/// The rows and columns of a payload that a block transposes, and those if the
+/// block has whole rows or whole columns. They fill sectors of 32 bytes, or
+/// half of one.
+constexpr int64_t kTransposedRows = 32, kTransposedColumns = 128;
+constexpr int64_t kTransposedWholeRows = 16, kTransposedWholeColumns = 32;
+/// The elements of an access to a payload, and those that a thread computes if
+/// a block transposes.
+constexpr int64_t kAccess = 16, kThreadWork = 32;
 /// The queries per block of an attention whose scores are in global memory.
 constexpr int64_t kScratchRows = 32;
 /// The number of blocks that keeps all multiprocessors of a large card busy.
 constexpr int64_t kEnoughBlocks = 256;
-constexpr unsigned kThreads = 128, kManyThreads = 256, kMostThreads = 1024;
+constexpr unsigned kThreads = 128, kManyThreads = 256, kFourWarpgroups = 512,
+                   kMostThreads = 1024;
 /// With more elements, a kernel of one block gets kManyThreads.
 constexpr int64_t kManyElements = 1 << 14;
 
@@ -62,6 +72,22 @@ SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
   return tile;
 }
 
+/// Returns a transpose of a kernel; null if there is none.
+linalg::GenericOp transposeOf(KernelOp kernel) {
+  for (auto op : kernel.getBody().front().getOps<linalg::GenericOp>())
+    if (isTranspose(op))
+      return op;
+  return nullptr;
+}
+
+/// Returns `tileSize`, in whole accesses if the extent consists of such.
+int64_t tileOfAccesses(int64_t extent, int64_t limit) {
+  return extent % kAccess
+             ? tileSize(extent, limit)
+             : kAccess * tileSize(extent / kAccess,
+                                  std::max<int64_t>(limit / kAccess, 1));
+}
+
 /// Returns the bytes of the intermediates of a block.
 int64_t localBytes(KernelOp kernel, ArrayRef<int64_t> tile) {
   int64_t bytes = 0;
@@ -84,6 +110,59 @@ int64_t localBytes(KernelOp kernel, ArrayRef<int64_t> tile) {
     bytes += elements * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
   }
   return bytes;
+}
+
+int64_t countTiles(KernelOp kernel, ArrayRef<int64_t> tile) {
+  int64_t tiles = 1;
+  for (auto [extent, own] : llvm::zip(kernel.getDomain(), tile))
+    tiles *= llvm::divideCeil(extent, own);
+  return tiles;
+}
+
+/// Returns a tile in which a payload has lines of some length along both of the
+/// dimensions that a transpose exchanges. Fewer lines are better than
+/// intermediates that do not fit into shared memory.
+SmallVector<int64_t> tileOfTranspose(KernelOp kernel, linalg::GenericOp op,
+                                     const GPUInfo &info) {
+  ArrayRef<int64_t> domain = kernel.getDomain();
+  auto loops = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  auto domainLoopOf = [&](unsigned operand) {
+    AffineExpr last = op.getIndexingMapsArray()[operand].getResults().back();
+    return llvm::find(loops.asArrayRef(),
+                      cast<AffineDimExpr>(last).getPosition()) -
+           loops.asArrayRef().begin();
+  };
+  size_t column = domainLoopOf(0), row = domainLoopOf(1);
+  bool hasRow = row < domain.size(), hasColumn = column < domain.size();
+  int64_t iterations = 1;
+  for (int64_t extent : domain)
+    iterations *= extent;
+  int64_t each = std::max<int64_t>(largestVolume(kernel) / iterations, 1);
+  auto tileOf = [&](int64_t rows, int64_t columns) {
+    SmallVector<int64_t> tile(domain.size(), 1);
+    int64_t left = kBlockWork / each;
+    if (hasRow)
+      left /= tile[row] = tileOfAccesses(domain[row], rows);
+    if (hasColumn)
+      left /= tile[column] = tileOfAccesses(domain[column], columns);
+    for (unsigned i = tile.size(); i-- > 0;)
+      if (i != row && i != column) {
+        tile[i] = tileSize(domain[i], std::max<int64_t>(left, 1));
+        left /= tile[i];
+      }
+    return tile;
+  };
+  int64_t rows = hasColumn ? kTransposedRows : kTransposedWholeRows;
+  int64_t columns = hasRow ? kTransposedColumns : kTransposedWholeColumns;
+  SmallVector<int64_t> tile = tileOf(rows, columns);
+  if (hasRow && hasColumn &&
+      countTiles(kernel, tileOf(2 * rows, columns)) >= kEnoughBlocks)
+    return tileOf(2 * rows, columns);
+  while (localBytes(kernel, tile) > info.sharedBytes / 2 &&
+         (rows > 1 || columns > 1))
+    tile = tileOf(rows = std::max<int64_t>(rows / 2, 1),
+                  columns = std::max<int64_t>(columns / 2, 1));
+  return tile;
 }
 
 /// Returns a tile with one batch and a block of rows and of columns.
@@ -120,13 +199,6 @@ int64_t rowsOf(KernelOp kernel, linalg::GenericOp dot, ArrayRef<int64_t> tile) {
   return rows;
 }
 
-int64_t countTiles(KernelOp kernel, ArrayRef<int64_t> tile) {
-  int64_t tiles = 1;
-  for (auto [extent, own] : llvm::zip(kernel.getDomain(), tile))
-    tiles *= llvm::divideCeil(extent, own);
-  return tiles;
-}
-
 /// Returns a tile with one batch and a block of queries. The other loops are
 /// whole, so that a row of scores is in one block.
 SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows) {
@@ -160,21 +232,27 @@ public:
     FailureOr<GPUTargetAttr> target = gpuTargetOf(getOperation());
     if (failed(target))
       return signalPassFailure();
-    for (auto kernel : getOperation().getOps<KernelOp>())
-      if (!kernel.isExternal() && !kernel.getPlan()) {
-        FailureOr<GPUPlanAttr> plan = planOf(kernel, GPUInfo::of(*target));
-        if (failed(plan))
-          return signalPassFailure();
-        kernel.setPlanAttr(*plan);
-      }
+    for (auto kernel : getOperation().getOps<KernelOp>()) {
+      if (kernel.isExternal())
+        continue;
+      // The buffers of the transposes are not the CPU's.
+      sumTile = cpuTileOf(kernel);
+      stageTransposes(kernel);
+      if (kernel.getPlan())
+        continue;
+      FailureOr<GPUPlanAttr> plan = planOf(kernel, GPUInfo::of(*target));
+      if (failed(plan))
+        return signalPassFailure();
+      kernel.setPlanAttr(*plan);
+    }
   }
 
 private:
-  static GPUPlanAttr makePlan(KernelOp kernel, ArrayRef<int64_t> tile,
-                              unsigned threads, bool wgmma = false,
-                              unsigned stages = kFewestStages) {
-    return GPUPlanAttr::get(kernel.getContext(), tile, cpuTileOf(kernel),
-                            threads, wgmma, stages);
+  GPUPlanAttr makePlan(KernelOp kernel, ArrayRef<int64_t> tile,
+                       unsigned threads, bool wgmma = false,
+                       unsigned stages = kFewestStages) {
+    return GPUPlanAttr::get(kernel.getContext(), tile, sumTile, threads, wgmma,
+                            stages);
   }
 
   /// The bytes that a block needs.
@@ -193,8 +271,8 @@ private:
 
   /// Returns the plan with the most stages that leave the block's own buffers
   /// in shared memory, and room for a second block on the multiprocessor.
-  static FailureOr<GPUPlanAttr> withStages(KernelOp kernel, GPUPlanAttr plan,
-                                           const GPUInfo &info) {
+  FailureOr<GPUPlanAttr> withStages(KernelOp kernel, GPUPlanAttr plan,
+                                    const GPUInfo &info) {
     FailureOr<Memory> least = measure(kernel, plan, info);
     if (failed(least))
       return failure();
@@ -272,6 +350,8 @@ private:
         tile = tileOfDot(kernel, dot, rows /= 2);
       return withStages(kernel, makePlan(kernel, tile, kThreads), info);
     }
+    if (linalg::GenericOp op = transposeOf(kernel))
+      return planOfTranspose(kernel, op, info);
     unsigned threads = kThreads;
     if (kernel.getDomain().empty())
       threads = hasIrregular(kernel)                    ? kMostThreads
@@ -280,9 +360,22 @@ private:
     return makePlan(kernel, tileOfElementwise(kernel), threads);
   }
 
+  /// Plans more threads for larger tiles.
+  GPUPlanAttr planOfTranspose(KernelOp kernel, linalg::GenericOp op,
+                              const GPUInfo &info) {
+    SmallVector<int64_t> tile = tileOfTranspose(kernel, op, info);
+    int64_t work = largestVolume(kernel) / countTiles(kernel, tile);
+    return makePlan(kernel, tile,
+                    std::clamp<int64_t>(llvm::PowerOf2Ceil(work / kThreadWork),
+                                        kThreads, kFourWarpgroups));
+  }
+
   static bool hasIrregular(KernelOp kernel) {
     return !kernel.getBody().front().getOps<scf::ForOp>().empty();
   }
+
+  /// The CPU's tile of the current kernel, which determines how sums are split.
+  SmallVector<int64_t> sumTile;
 };
 
 } // namespace

@@ -1,0 +1,18 @@
+//===- StageTransposes.h - Transposes by shared memory ----------*- C++ -*-===//
+
+#ifndef FP8_LIB_CODEGEN_GPU_STAGETRANSPOSES_H
+#define FP8_LIB_CODEGEN_GPU_STAGETRANSPOSES_H
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+
+namespace mlir::fp8::gpu_codegen {
+
+/// Lets the transposes of a kernel (see `isTranspose`) read buffers of the
+/// kernel, which lie in shared memory. The op that computes a payload for other
+/// kernels also writes it to such a buffer. The nests of the kernel, and so the
+/// order of all sums, stay the same.
+void stageTransposes(KernelOp kernel);
+
+} // namespace mlir::fp8::gpu_codegen
+
+#endif // FP8_LIB_CODEGEN_GPU_STAGETRANSPOSES_H
