@@ -28,11 +28,11 @@ constexpr int64_t kBlockWork = 2048;
 constexpr int64_t kDotRows = 64, kDotFewestRows = 16, kDotColumns = 128;
 /// The bytes of shared memory that the system keeps of each block.
 constexpr int64_t kSystemShared = 1 << 10;
-/// The rows and columns of a payload that a block transposes, and those if the
-/// block has whole rows or whole columns. They fill sectors of 32 bytes, or
-/// half of one.
+/// The rows and columns of a payload that a block transposes. They fill sectors
+/// of 32 bytes.
 constexpr int64_t kTransposedRows = 32, kTransposedColumns = 128;
-constexpr int64_t kTransposedWholeRows = 16, kTransposedWholeColumns = 32;
+/// The number of rows or columns if a block has them whole.
+constexpr int64_t kWholeRows = 16, kWholeColumns = 32, kFewestWholeColumns = 8;
 /// The elements of an access to a payload, and those that a thread computes if
 /// a block transposes.
 constexpr int64_t kAccess = 16, kThreadWork = 32;
@@ -119,50 +119,80 @@ int64_t countTiles(KernelOp kernel, ArrayRef<int64_t> tile) {
   return tiles;
 }
 
-/// Returns a tile in which a payload has lines of some length along both of the
-/// dimensions that a transpose exchanges. Fewer lines are better than
-/// intermediates that do not fit into shared memory.
-SmallVector<int64_t> tileOfTranspose(KernelOp kernel, linalg::GenericOp op,
-                                     const GPUInfo &info) {
-  ArrayRef<int64_t> domain = kernel.getDomain();
-  auto loops = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
-  auto domainLoopOf = [&](unsigned operand) {
+/// Chooses the tile of a kernel without a dot that transposes a payload: it has
+/// lines along both of the dimensions that are exchanged.
+class TransposeTile {
+public:
+  TransposeTile(KernelOp kernel, linalg::GenericOp op);
+
+  SmallVector<int64_t> choose(const GPUInfo &info);
+
+private:
+  SmallVector<int64_t> tileOf(int64_t rows, int64_t columns);
+
+  KernelOp kernel;
+  ArrayRef<int64_t> domain;
+  /// The loops of the domain over rows and columns; past the end if a block has
+  /// them whole.
+  size_t row = 0, column = 0;
+  /// The iterations for one point of the domain.
+  int64_t each = 1;
+};
+
+TransposeTile::TransposeTile(KernelOp kernel, linalg::GenericOp op)
+    : kernel(kernel), domain(kernel.getDomain()) {
+  SmallVector<int64_t> loops = lowering::taskDims(op);
+  auto domainLoopOf = [&](unsigned operand) -> size_t {
     AffineExpr last = op.getIndexingMapsArray()[operand].getResults().back();
-    return llvm::find(loops.asArrayRef(),
-                      cast<AffineDimExpr>(last).getPosition()) -
-           loops.asArrayRef().begin();
+    return llvm::find(loops, cast<AffineDimExpr>(last).getPosition()) -
+           loops.begin();
   };
-  size_t column = domainLoopOf(0), row = domainLoopOf(1);
-  bool hasRow = row < domain.size(), hasColumn = column < domain.size();
-  int64_t iterations = 1;
+  column = domainLoopOf(0);
+  row = domainLoopOf(1);
+  int64_t points = 1;
   for (int64_t extent : domain)
-    iterations *= extent;
-  int64_t each = std::max<int64_t>(largestVolume(kernel) / iterations, 1);
-  auto tileOf = [&](int64_t rows, int64_t columns) {
-    SmallVector<int64_t> tile(domain.size(), 1);
-    int64_t left = kBlockWork / each;
-    if (hasRow)
-      left /= tile[row] = tileOfAccesses(domain[row], rows);
-    if (hasColumn)
-      left /= tile[column] = tileOfAccesses(domain[column], columns);
-    for (unsigned i = tile.size(); i-- > 0;)
-      if (i != row && i != column) {
-        tile[i] = tileSize(domain[i], std::max<int64_t>(left, 1));
-        left /= tile[i];
-      }
-    return tile;
-  };
-  int64_t rows = hasColumn ? kTransposedRows : kTransposedWholeRows;
-  int64_t columns = hasRow ? kTransposedColumns : kTransposedWholeColumns;
-  SmallVector<int64_t> tile = tileOf(rows, columns);
-  if (hasRow && hasColumn &&
-      countTiles(kernel, tileOf(2 * rows, columns)) >= kEnoughBlocks)
-    return tileOf(2 * rows, columns);
-  while (localBytes(kernel, tile) > info.sharedBytes / 2 &&
-         (rows > 1 || columns > 1))
-    tile = tileOf(rows = std::max<int64_t>(rows / 2, 1),
-                  columns = std::max<int64_t>(columns / 2, 1));
+    points *= extent;
+  each = std::max<int64_t>(largestVolume(kernel) / points, 1);
+}
+
+/// Returns a tile with these rows and columns, filled with other iterations if
+/// there are few of them.
+SmallVector<int64_t> TransposeTile::tileOf(int64_t rows, int64_t columns) {
+  SmallVector<int64_t> tile(domain.size(), 1);
+  int64_t left = kBlockWork / each;
+  for (auto [loop, extent] : {std::pair(row, rows), std::pair(column, columns)})
+    if (loop < domain.size()) {
+      tile[loop] = tileOfAccesses(domain[loop], extent);
+      left /= tile[loop];
+    }
+  for (size_t i = tile.size(); i-- > 0;)
+    if (i != row && i != column) {
+      tile[i] = tileSize(domain[i], std::max<int64_t>(left, 1));
+      left /= tile[i];
+    }
   return tile;
+}
+
+/// Takes more lines where there are blocks enough, and fewer where the payload
+/// would not fit into shared memory.
+SmallVector<int64_t> TransposeTile::choose(const GPUInfo &info) {
+  bool hasRow = row < domain.size(), hasColumn = column < domain.size();
+  if (hasRow && hasColumn) {
+    SmallVector<int64_t> large =
+        tileOf(2 * kTransposedRows, kTransposedColumns);
+    return countTiles(kernel, large) >= kEnoughBlocks
+               ? large
+               : tileOf(kTransposedRows, kTransposedColumns);
+  }
+  int64_t lines = hasColumn ? kWholeColumns : kWholeRows;
+  int64_t fewest = hasColumn ? kFewestWholeColumns : kWholeRows;
+  auto isGood = [&](ArrayRef<int64_t> tile) {
+    return localBytes(kernel, tile) <= info.sharedBytes / 2 &&
+           (lines <= fewest || countTiles(kernel, tile) >= kEnoughBlocks);
+  };
+  while (lines > 1 && !isGood(tileOf(lines, lines)))
+    lines /= 2;
+  return tileOf(lines, lines);
 }
 
 /// Returns a tile with one batch and a block of rows and of columns.
@@ -363,7 +393,7 @@ private:
   /// Plans more threads for larger tiles.
   GPUPlanAttr planOfTranspose(KernelOp kernel, linalg::GenericOp op,
                               const GPUInfo &info) {
-    SmallVector<int64_t> tile = tileOfTranspose(kernel, op, info);
+    SmallVector<int64_t> tile = TransposeTile(kernel, op).choose(info);
     int64_t work = largestVolume(kernel) / countTiles(kernel, tile);
     return makePlan(kernel, tile,
                     std::clamp<int64_t>(llvm::PowerOf2Ceil(work / kThreadWork),
