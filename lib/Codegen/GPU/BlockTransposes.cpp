@@ -74,12 +74,15 @@ static SmallVector<Value> transposeWords(OpBuilder &b, Location loc,
   auto shuffle = [&](Value x, Value y, ArrayRef<int64_t> mask) -> Value {
     return vector::ShuffleOp::create(b, loc, x, y, mask);
   };
-  Value ab = shuffle(rows[0], rows[1], {0, 4, 1, 5});
-  Value cd = shuffle(rows[2], rows[3], {0, 4, 1, 5});
-  Value efs = shuffle(rows[0], rows[1], {2, 6, 3, 7});
-  Value ghs = shuffle(rows[2], rows[3], {2, 6, 3, 7});
-  return {shuffle(ab, cd, {0, 1, 4, 5}), shuffle(ab, cd, {2, 3, 6, 7}),
-          shuffle(efs, ghs, {0, 1, 4, 5}), shuffle(efs, ghs, {2, 3, 6, 7})};
+  // Pairs of the rows of the first two columns, and of the last two.
+  Value first01 = shuffle(rows[0], rows[1], {0, 4, 1, 5});
+  Value first23 = shuffle(rows[2], rows[3], {0, 4, 1, 5});
+  Value last01 = shuffle(rows[0], rows[1], {2, 6, 3, 7});
+  Value last23 = shuffle(rows[2], rows[3], {2, 6, 3, 7});
+  return {shuffle(first01, first23, {0, 1, 4, 5}),
+          shuffle(first01, first23, {2, 3, 6, 7}),
+          shuffle(last01, last23, {0, 1, 4, 5}),
+          shuffle(last01, last23, {2, 3, 6, 7})};
 }
 
 /// Returns one vector with the elements of all `words`, a power of two.
@@ -136,53 +139,58 @@ void BlockLowering::emitTransposedPiece(linalg::GenericOp op, Loops &loops,
   }
 }
 
-/// Distributes the pieces of a transpose over the threads. A warp stores whole
-/// sectors of adjacent columns.
+/// Returns the places of a piece: in other loops, and of a sector, of columns,
+/// and within the sector, from the slowest to the fastest. A warp then stores
+/// whole sectors of adjacent columns.
+static SmallVector<int64_t> countPlaces(ArrayRef<int64_t> others, int64_t rows,
+                                        int64_t columns, int64_t inSector) {
+  SmallVector<int64_t> counts(others);
+  llvm::append_values(counts, rows / inSector, columns, inSector);
+  return counts;
+}
+
+/// Distributes the pieces of a transpose over the threads.
 void BlockLowering::emitTranspose(linalg::GenericOp op, Loops &loops) {
-  unsigned row = lastLoop(op.getIndexingMapsArray()[1]);
-  unsigned column = lastLoop(op.getIndexingMapsArray()[0]);
+  AffineMap from = op.getIndexingMapsArray()[0];
+  AffineMap to = op.getIndexingMapsArray()[1];
+  unsigned row = lastLoop(to), column = lastLoop(from);
   int64_t width = transposedWidth(op, loops);
-  int64_t height = width == 1 ? 1 : kWord; // columns of a piece
+  int64_t columns = width == 1 ? 1 : kWord; // of a piece
   int64_t rows = loops.extent[row] / width;
-  int64_t near = std::gcd(rows, kSector / width);
-  // From the slowest to the fastest: other loops, sectors, columns, the pieces
-  // of a sector.
+  int64_t inSector = std::gcd(rows, kSector / width);
   SmallVector<unsigned> others;
-  SmallVector<int64_t> counts;
-  for (unsigned loop = 0; loop < loops.extent.size(); ++loop)
+  SmallVector<int64_t> extents;
+  for (auto [loop, extent] : llvm::enumerate(loops.extent))
     if (loop != row && loop != column) {
       others.push_back(loop);
-      counts.push_back(loops.extent[loop]);
+      extents.push_back(extent);
     }
-  llvm::append_values(counts, rows / near, loops.extent[column] / height, near);
+  SmallVector<int64_t> counts =
+      countPlaces(extents, rows, loops.extent[column] / columns, inSector);
   int64_t points = 1;
   for (int64_t count : counts)
     points *= count;
-  if (points == 0)
-    return;
-  forPoints(
-      points, thread, threads, /*together=*/false, [&](Value point, Value) {
-        SmallVector<Value> place = splitPoint(point, counts);
-        auto scaled = [&](Value index, int64_t by) -> Value {
-          return arith::MulIOp::create(builder, loc, index, constantIndex(by));
-        };
-        auto setIndex = [&](unsigned loop, Value index) {
-          loops.index[loop] =
-              arith::AddIOp::create(builder, loc, index, loops.lower[loop]);
-        };
-        Value nearRow = place.pop_back_val(), column4 = place.pop_back_val();
-        Value sector = scaled(place.pop_back_val(), near);
-        Value piece = arith::AddIOp::create(builder, loc, sector, nearRow);
-        setIndex(row, scaled(piece, width));
-        setIndex(column, scaled(column4, height));
-        for (auto [loop, index] : llvm::zip(others, place))
-          setIndex(loop, index);
-        if (width > 1)
-          return emitTransposedPiece(op, loops, width);
-        Nest nest;
-        AffineMap from = op.getIndexingMapsArray()[0];
-        Value element = load(op.getInputs()[0], from, nest, loops, 1);
-        store(element, op.getOutputs()[0], op.getIndexingMapsArray()[1], nest,
-              loops, 1);
-      });
+  auto setIndex = [&](unsigned loop, Value piece, int64_t size) {
+    Value first =
+        arith::MulIOp::create(builder, loc, piece, constantIndex(size));
+    loops.index[loop] =
+        arith::AddIOp::create(builder, loc, first, loops.lower[loop]);
+  };
+  auto emitPiece = [&](Value point, Value /*exists*/) {
+    SmallVector<Value> places = splitPoint(point, counts);
+    Value within = places.pop_back_val();
+    setIndex(column, places.pop_back_val(), columns);
+    Value sector = arith::MulIOp::create(builder, loc, places.pop_back_val(),
+                                         constantIndex(inSector));
+    setIndex(row, arith::AddIOp::create(builder, loc, sector, within), width);
+    for (auto [loop, place] : llvm::zip_equal(others, places))
+      setIndex(loop, place, 1);
+    if (width > 1)
+      return emitTransposedPiece(op, loops, width);
+    Nest nest;
+    Value element = load(op.getInputs()[0], from, nest, loops, /*lanes=*/1);
+    store(element, op.getOutputs()[0], to, nest, loops, /*lanes=*/1);
+  };
+  if (points > 0)
+    forPoints(points, thread, threads, /*together=*/false, emitPiece);
 }

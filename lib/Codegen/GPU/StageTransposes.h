@@ -9,8 +9,8 @@ namespace mlir::fp8::gpu_codegen {
 
 /// Lets the transposes of a kernel (see `isTranspose`) read buffers of the
 /// kernel, which lie in shared memory. The op that computes a payload for other
-/// kernels also writes it to such a buffer. The nests of the kernel, and so the
-/// order of all sums, stay the same.
+/// kernels also writes it to such a buffer, as a second result of the same
+/// loops. All ops stay in the nests in which they are on the CPU.
 void stageTransposes(KernelOp kernel);
 
 } // namespace mlir::fp8::gpu_codegen
