@@ -3,6 +3,7 @@
 #include "BlockLowering.h"
 #include "DotPlan.h"
 #include "StageTransposes.h"
+#include "TransposeTile.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Target.h"
@@ -28,20 +29,14 @@ constexpr int64_t kBlockWork = 2048;
 constexpr int64_t kDotRows = 64, kDotFewestRows = 16, kDotColumns = 128;
 /// The bytes of shared memory that the system keeps of each block.
 constexpr int64_t kSystemShared = 1 << 10;
-/// The rows and columns of a payload that a block transposes. They fill sectors
-/// of 32 bytes.
-constexpr int64_t kTransposedRows = 32, kTransposedColumns = 128;
-/// The number of rows or columns if a block has them whole.
-constexpr int64_t kWholeRows = 16, kWholeColumns = 32, kFewestWholeColumns = 8;
-/// The elements of an access to a payload, and those that a thread computes if
-/// a block transposes.
-constexpr int64_t kAccess = 16, kThreadWork = 32;
 /// The queries per block of an attention whose scores are in global memory.
 constexpr int64_t kScratchRows = 32;
 /// The number of blocks that keeps all multiprocessors of a large card busy.
 constexpr int64_t kEnoughBlocks = 256;
-constexpr unsigned kThreads = 128, kManyThreads = 256, kFourWarpgroups = 512,
-                   kMostThreads = 1024;
+constexpr unsigned kThreads = 128, kManyThreads = 256, kMostThreads = 1024;
+/// The elements that a thread computes if its block transposes a payload, and
+/// the most threads of such a block.
+constexpr int64_t kThreadWork = 32, kMostTransposing = 512;
 /// With more elements, a kernel of one block gets kManyThreads.
 constexpr int64_t kManyElements = 1 << 14;
 
@@ -80,14 +75,6 @@ linalg::GenericOp transposeOf(KernelOp kernel) {
   return nullptr;
 }
 
-/// Returns `tileSize`, in whole accesses if the extent consists of such.
-int64_t tileOfAccesses(int64_t extent, int64_t limit) {
-  return extent % kAccess
-             ? tileSize(extent, limit)
-             : kAccess * tileSize(extent / kAccess,
-                                  std::max<int64_t>(limit / kAccess, 1));
-}
-
 /// Returns the bytes of the intermediates of a block.
 int64_t localBytes(KernelOp kernel, ArrayRef<int64_t> tile) {
   int64_t bytes = 0;
@@ -110,89 +97,6 @@ int64_t localBytes(KernelOp kernel, ArrayRef<int64_t> tile) {
     bytes += elements * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
   }
   return bytes;
-}
-
-int64_t countTiles(KernelOp kernel, ArrayRef<int64_t> tile) {
-  int64_t tiles = 1;
-  for (auto [extent, own] : llvm::zip(kernel.getDomain(), tile))
-    tiles *= llvm::divideCeil(extent, own);
-  return tiles;
-}
-
-/// Chooses the tile of a kernel without a dot that transposes a payload: it has
-/// lines along both of the dimensions that are exchanged.
-class TransposeTile {
-public:
-  TransposeTile(KernelOp kernel, linalg::GenericOp op);
-
-  SmallVector<int64_t> choose(const GPUInfo &info);
-
-private:
-  SmallVector<int64_t> tileOf(int64_t rows, int64_t columns);
-
-  KernelOp kernel;
-  ArrayRef<int64_t> domain;
-  /// The loops of the domain over rows and columns; past the end if a block has
-  /// them whole.
-  size_t row = 0, column = 0;
-  /// The iterations for one point of the domain.
-  int64_t each = 1;
-};
-
-TransposeTile::TransposeTile(KernelOp kernel, linalg::GenericOp op)
-    : kernel(kernel), domain(kernel.getDomain()) {
-  SmallVector<int64_t> loops = lowering::taskDims(op);
-  auto domainLoopOf = [&](unsigned operand) -> size_t {
-    AffineExpr last = op.getIndexingMapsArray()[operand].getResults().back();
-    return llvm::find(loops, cast<AffineDimExpr>(last).getPosition()) -
-           loops.begin();
-  };
-  column = domainLoopOf(0);
-  row = domainLoopOf(1);
-  int64_t points = 1;
-  for (int64_t extent : domain)
-    points *= extent;
-  each = std::max<int64_t>(largestVolume(kernel) / points, 1);
-}
-
-/// Returns a tile with these rows and columns, filled with other iterations if
-/// there are few of them.
-SmallVector<int64_t> TransposeTile::tileOf(int64_t rows, int64_t columns) {
-  SmallVector<int64_t> tile(domain.size(), 1);
-  int64_t left = kBlockWork / each;
-  for (auto [loop, extent] : {std::pair(row, rows), std::pair(column, columns)})
-    if (loop < domain.size()) {
-      tile[loop] = tileOfAccesses(domain[loop], extent);
-      left /= tile[loop];
-    }
-  for (size_t i = tile.size(); i-- > 0;)
-    if (i != row && i != column) {
-      tile[i] = tileSize(domain[i], std::max<int64_t>(left, 1));
-      left /= tile[i];
-    }
-  return tile;
-}
-
-/// Takes more lines where there are blocks enough, and fewer where the payload
-/// would not fit into shared memory.
-SmallVector<int64_t> TransposeTile::choose(const GPUInfo &info) {
-  bool hasRow = row < domain.size(), hasColumn = column < domain.size();
-  if (hasRow && hasColumn) {
-    SmallVector<int64_t> large =
-        tileOf(2 * kTransposedRows, kTransposedColumns);
-    return countTiles(kernel, large) >= kEnoughBlocks
-               ? large
-               : tileOf(kTransposedRows, kTransposedColumns);
-  }
-  int64_t lines = hasColumn ? kWholeColumns : kWholeRows;
-  int64_t fewest = hasColumn ? kFewestWholeColumns : kWholeRows;
-  auto isGood = [&](ArrayRef<int64_t> tile) {
-    return localBytes(kernel, tile) <= info.sharedBytes / 2 &&
-           (lines <= fewest || countTiles(kernel, tile) >= kEnoughBlocks);
-  };
-  while (lines > 1 && !isGood(tileOf(lines, lines)))
-    lines /= 2;
-  return tileOf(lines, lines);
 }
 
 /// Returns a tile with one batch and a block of rows and of columns.
@@ -227,6 +131,13 @@ int64_t rowsOf(KernelOp kernel, linalg::GenericOp dot, ArrayRef<int64_t> tile) {
     if (llvm::is_contained(dims.m, loops[i]))
       rows *= extent;
   return rows;
+}
+
+int64_t countTiles(KernelOp kernel, ArrayRef<int64_t> tile) {
+  int64_t tiles = 1;
+  for (auto [extent, own] : llvm::zip(kernel.getDomain(), tile))
+    tiles *= llvm::divideCeil(extent, own);
+  return tiles;
 }
 
 /// Returns a tile with one batch and a block of queries. The other loops are
@@ -393,11 +304,15 @@ private:
   /// Plans more threads for larger tiles.
   GPUPlanAttr planOfTranspose(KernelOp kernel, linalg::GenericOp op,
                               const GPUInfo &info) {
-    SmallVector<int64_t> tile = TransposeTile(kernel, op).choose(info);
+    SmallVector<int64_t> tile =
+        TransposeTile(kernel, op, largestVolume(kernel), kBlockWork)
+            .choose(kEnoughBlocks, [&](ArrayRef<int64_t> candidate) {
+              return localBytes(kernel, candidate) <= info.sharedBytes / 2;
+            });
     int64_t work = largestVolume(kernel) / countTiles(kernel, tile);
     return makePlan(kernel, tile,
                     std::clamp<int64_t>(llvm::PowerOf2Ceil(work / kThreadWork),
-                                        kThreads, kFourWarpgroups));
+                                        kThreads, kMostTransposing));
   }
 
   static bool hasIrregular(KernelOp kernel) {
