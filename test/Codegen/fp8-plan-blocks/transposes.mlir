@@ -88,4 +88,26 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
     }
     fp8.return
   }
+
+  // An op that computes a payload across the lines of its operand is split, and
+  // what reads the payload reads it along these lines.
+  // CHECK: fp8.kernel @across({{.*}}write %[[Y:.*]]: memref<48x64xf8E5M2>, write %[[Z:.*]]: memref<64x48xf8E5M2>) domain = [64, 48] plan = #fp8.gpu_plan<tile = [32, 48],
+  // CHECK: %[[LOCAL:.*]] = memref.alloc() : memref<64x48xf8E5M2>
+  // CHECK: linalg.generic {indexing_maps = [#[[ID:.*]], #[[ID]]]{{.*}} outs(%[[LOCAL]] :
+  // CHECK: linalg.generic {indexing_maps = [#[[TURNED:.*]], #[[TURNED]]]{{.*}} ins(%[[LOCAL]] : {{.*}} outs(%[[Z]] :
+  // CHECK: linalg.generic {indexing_maps = [#[[ID]], #[[TURNED]]]{{.*}} ins(%[[LOCAL]] : {{.*}} outs(%[[Y]] :
+  fp8.kernel @across(read %x: memref<64x48xf32>, write %y: memref<48x64xf8E5M2>, write %z: memref<64x48xf8E5M2>) domain = [64, 48] {
+    linalg.generic {indexing_maps = [#id, #turned], iterator_types = ["parallel", "parallel"]}
+        ins(%x : memref<64x48xf32>) outs(%y : memref<48x64xf8E5M2>) attrs = {fp8.task_dims = array<i64: 0, 1>} {
+    ^bb0(%a: f32, %o: f8E5M2):
+      %q = arith.truncf %a : f32 to f8E5M2
+      linalg.yield %q : f8E5M2
+    }
+    linalg.generic {indexing_maps = [#id, #turned], iterator_types = ["parallel", "parallel"]}
+        ins(%y : memref<48x64xf8E5M2>) outs(%z : memref<64x48xf8E5M2>) attrs = {fp8.task_dims = array<i64: 1, 0>} {
+    ^bb0(%a: f8E5M2, %o: f8E5M2):
+      linalg.yield %a : f8E5M2
+    }
+    fp8.return
+  }
 }

@@ -1,7 +1,8 @@
 // Kernels that write FP8 payloads in the orders that dots read agree with the
 // CPU's, in the emulator: both orders of a weight, a gradient and an activation
 // with batches, payloads behind sums of rows and of columns, the payload of a
-// dot's own result, and columns that are no multiple of a word. All dots
+// dot's own result, columns that are no multiple of a word, and a payload that
+// the step itself transposes. All dots
 // read both operands along k, by cp.async.
 // RUN: fp8-opt --fp8-import=kind=function --fp8-quantize=recipe=none --fp8-structure --fp8-kernels=layouts=along-k %s -o %t.mlir
 // RUN: FileCheck %s --check-prefix=ORDERS < %t.mlir
@@ -28,11 +29,11 @@
 func.func @main(%x: tensor<4x24x80xf32>, %dy: tensor<4x24x48xf32>, %w: tensor<80x48xf32>,
                 %r: tensor<112x200xf32>, %c: tensor<144x40xf32>,
                 %a: tensor<64x32xf8E4M3FN>, %b: tensor<96x32xf8E4M3FN>,
-                %o: tensor<48x38xf32>,
+                %o: tensor<48x38xf32>, %g: tensor<32x3x48xf32>,
                 %p: tensor<16x112xf8E4M3FN>, %q: tensor<16x144xf8E4M3FN>, %s: tensor<16x64xf8E4M3FN>,
-                %t: tensor<16x96xf8E4M3FN>, %u: tensor<16x48xf8E4M3FN>)
+                %t: tensor<16x96xf8E4M3FN>, %u: tensor<16x48xf8E4M3FN>, %v: tensor<16x32xf8E4M3FN>, %z: tensor<16x144xf8E4M3FN>)
     -> (tensor<4x24x48xf32>, tensor<4x24x80xf32>, tensor<80x48xf32>, tensor<16x200xf32>, tensor<16x40xf32>,
-        tensor<16x96xf32>, tensor<16x64xf32>, tensor<16x38xf32>) {
+        tensor<16x96xf32>, tensor<16x64xf32>, tensor<16x38xf32>, tensor<16x3x48xf32>, tensor<16x32xf32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   // A linear layer, forward and backward.
   %fx = stablehlo.convert %x : (tensor<4x24x80xf32>) -> tensor<4x24x80xf8E4M3FN>
@@ -69,6 +70,15 @@ func.func @main(%x: tensor<4x24x80xf32>, %dy: tensor<4x24x48xf32>, %w: tensor<80
   %fo = stablehlo.convert %o : (tensor<48x38xf32>) -> tensor<48x38xf8E4M3FN>
   %yo = stablehlo.dot_general %u, %fo, contracting_dims = [1] x [0]
       : (tensor<16x48xf8E4M3FN>, tensor<48x38xf8E4M3FN>) -> tensor<16x38xf32>
-  return %y, %dx, %dw, %yr, %yc, %y1, %y2, %yo : tensor<4x24x48xf32>, tensor<4x24x80xf32>, tensor<80x48xf32>, tensor<16x200xf32>, tensor<16x40xf32>,
-      tensor<16x96xf32>, tensor<16x64xf32>, tensor<16x38xf32>
+  // A payload that is computed across the lines of what it is computed from.
+  %gt = stablehlo.transpose %g, dims = [1, 2, 0] : (tensor<32x3x48xf32>) -> tensor<3x48x32xf32>
+  %e = stablehlo.exponential %gt : tensor<3x48x32xf32>
+  %fg = stablehlo.convert %e : (tensor<3x48x32xf32>) -> tensor<3x48x32xf8E5M2>
+  %y3 = stablehlo.dot_general %v, %fg, contracting_dims = [1] x [2]
+      : (tensor<16x32xf8E4M3FN>, tensor<3x48x32xf8E5M2>) -> tensor<16x3x48xf32>
+  %fr2 = stablehlo.reshape %z : (tensor<16x144xf8E4M3FN>) -> tensor<16x3x48xf8E4M3FN>
+  %y4 = stablehlo.dot_general %fr2, %fg, contracting_dims = [1, 2] x [0, 1]
+      : (tensor<16x3x48xf8E4M3FN>, tensor<3x48x32xf8E5M2>) -> tensor<16x32xf32>
+  return %y, %dx, %dw, %yr, %yc, %y1, %y2, %yo, %y3, %y4 : tensor<4x24x48xf32>, tensor<4x24x80xf32>, tensor<80x48xf32>, tensor<16x200xf32>, tensor<16x40xf32>,
+      tensor<16x96xf32>, tensor<16x64xf32>, tensor<16x38xf32>, tensor<16x3x48xf32>, tensor<16x32xf32>
 }
