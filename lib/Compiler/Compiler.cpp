@@ -520,9 +520,14 @@ LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
     return failure();
   if (failed(runStage(module, options, "structured", stats.structureSeconds,
                       buildStructurePipeline)) ||
-      failed(runStage(
-          module, options, "kernels", stats.kernelsSeconds,
-          [&](OpPassManager &pm) { buildKernelsPipeline(pm, &memory); })))
+      failed(runStage(module, options, "kernels", stats.kernelsSeconds,
+                      [&](OpPassManager &pm) {
+                        buildKernelsPipeline(pm,
+                                             options.targetGPU.empty()
+                                                 ? PayloadLayouts::AsTensors
+                                                 : PayloadLayouts::AlongK,
+                                             &memory);
+                      })))
     return failure();
   cost = makeCostReport(module);
   auto begin = std::chrono::steady_clock::now();

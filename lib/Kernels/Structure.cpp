@@ -1,6 +1,7 @@
 //===- Structure.cpp - Attributes and queries of kernels ------------------===//
 
 #include "fp8/Kernels/Structure.h"
+#include "fp8/Dialect/FP8/IR/FP8Types.h"
 #include "fp8/Support/StructuralHash.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -124,6 +125,25 @@ std::optional<unsigned> fp8::plainPosition(AffineMap map, unsigned dim) {
     position = index;
   }
   return position;
+}
+
+bool fp8::isTranspose(linalg::GenericOp op) {
+  if (op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || !allParallel(op))
+    return false;
+  Block *body = op.getBody();
+  if (body->getTerminator()->getOperand(0) != body->getArgument(0) ||
+      !isFormat(body->getArgument(0).getType()))
+    return false;
+  Value output = op.getOutputs()[0];
+  bool isShared = llvm::any_of(output.getUsers(), [&](Operation *user) {
+    return user != op && isa<linalg::LinalgOp>(user);
+  });
+  if (!isa<BlockArgument>(output) || isShared)
+    return false;
+  AffineMap from = op.getIndexingMapsArray()[0];
+  AffineMap to = op.getIndexingMapsArray()[1];
+  return from.isPermutation() && to.isPermutation() &&
+         from.getResults().back() != to.getResults().back();
 }
 
 int64_t fp8::iterationVolume(linalg::LinalgOp op) {

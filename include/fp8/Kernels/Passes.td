@@ -150,6 +150,74 @@ def DealState : Pass<"fp8-deal-state", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::fp8::FP8Dialect"];
 }
 
+def AssignLayouts : Pass<"fp8-assign-layouts", "::mlir::func::FuncOp"> {
+  let summary = "Give dots FP8 operands that are contiguous along k";
+  let description = [{
+    Tensor cores multiply FP8 operands that are contiguous along k. A dot of a
+    GPU has to transpose others on their way to shared memory, byte by byte in
+    every block, and asynchronous copies cannot do that. But the dots that read
+    one payload contract different dimensions of it: the forward dot and the
+    dgrad of a weight, or the forward dot and the wgrad of an activation.
+
+    For each operand in E4M3 or E5M2 that is not contiguous along k, this pass
+    copies the payload into an order of dimensions in which it is, right behind
+    the op that computes it. Kernel formation then puts both into one kernel,
+    which writes the order that nobody else reads not at all, and both orders in
+    one pass over the values if both are read. Other orders of slices of a stack
+    are slices of another order of the stack. If a loop fills a stack with
+    payloads, the stack itself has the order that its readers want, if all of
+    them want the same.
+
+    Values do not change, only where they lie: scales stay with their elements.
+    Operands stay as they are if an extent along k is not a multiple of 16, and
+    if no elementwise op computes the payload: arguments of the function, results
+    of collectives, and stacks that are read in several orders.
+
+    CPUs pack panels of both operands in any case. So only steps for GPUs run
+    this pass: it is part of `fp8-kernels=layouts=along-k`.
+
+    Example: `%w` is the weight of a forward dot, which contracts its rows.
+
+    ```mlir
+    func.func @forward(%x: tensor<16x64xf8E4M3FN>, %w: tensor<64x32xf32>) -> tensor<16x32xf32> {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<64x32xf8E4M3FN>
+      %payload = linalg.generic {
+          indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+          iterator_types = ["parallel", "parallel"]}
+          ins(%w : tensor<64x32xf32>) outs(%e : tensor<64x32xf8E4M3FN>) {
+      ^bb0(%a: f32, %o: f8E4M3FN):
+        %q = arith.truncf %a : f32 to f8E4M3FN
+        linalg.yield %q : f8E4M3FN
+      } -> tensor<64x32xf8E4M3FN>
+      %init = tensor.empty() : tensor<16x32xf32>
+      %sums = linalg.fill ins(%zero : f32) outs(%init : tensor<16x32xf32>) -> tensor<16x32xf32>
+      %y = linalg.generic {
+          indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
+          iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%x, %payload : tensor<16x64xf8E4M3FN>, tensor<64x32xf8E4M3FN>) outs(%sums : tensor<16x32xf32>) {
+      ^bb0(%a: f8E4M3FN, %b: f8E4M3FN, %o: f32):
+        %0 = arith.extf %a : f8E4M3FN to f32
+        %1 = arith.extf %b : f8E4M3FN to f32
+        %2 = arith.mulf %0, %1 : f32
+        %3 = arith.addf %o, %2 : f32
+        linalg.yield %3 : f32
+      } -> tensor<16x32xf32>
+      return %y : tensor<16x32xf32>
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numOperands", "num-operands",
+              "Number of operands of dots that have another order now">,
+    Statistic<"numCopies", "num-copies", "Number of transposed payloads">,
+    Statistic<"numStacks", "num-stacks",
+              "Number of stacks that have another order now">
+  ];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def FormKernels : Pass<"fp8-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Group structured ops into kernels and outline them on tensors";
   let description = [{

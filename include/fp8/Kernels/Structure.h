@@ -49,6 +49,11 @@ bool allParallel(linalg::LinalgOp op);
 /// if there is none or if another result uses that loop.
 std::optional<unsigned> plainPosition(AffineMap map, unsigned dim);
 
+/// Returns true if all that `op` does is to copy an FP8 payload to an argument
+/// of its kernel, in an order of dimensions in which another one is contiguous,
+/// and if no other structured op of the kernel accesses that argument.
+bool isTranspose(linalg::GenericOp op);
+
 /// Returns the number of iterations of all loops.
 int64_t iterationVolume(linalg::LinalgOp op);
 

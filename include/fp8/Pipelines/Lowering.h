@@ -11,11 +11,18 @@ namespace fp8 {
 struct MemoryReport;
 struct PlanMemoryOptions;
 
+/// How the FP8 payloads that dots read lie in memory: all in the order of their
+/// tensors, or so that operands of dots are contiguous along k, as GPUs need
+/// them (`fp8-assign-layouts`).
+enum class PayloadLayouts { AsTensors, AlongK };
+
 /// Lowers structured tensors to a planned schedule of deduplicated kernels on
 /// buffers. Ends in the contract check `fp8-verify-scheduled`. The report of
 /// the plan also goes to `sink` if it is not null; it must outlive the run.
-void buildKernelsPipeline(OpPassManager &pm, MemoryReport *sink = nullptr);
-void buildKernelsPipeline(OpPassManager &pm, const PlanMemoryOptions &plan,
+void buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
+                          MemoryReport *sink = nullptr);
+void buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
+                          const PlanMemoryOptions &plan,
                           MemoryReport *sink = nullptr);
 
 /// Lowers kernels to the loops of one task: vectors, explicit math and casts.

@@ -10,6 +10,8 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
@@ -108,6 +110,12 @@ LogicalResult BlockLowering::planScratch() {
       local.bytes = local.scratchOffset = 0;
       continue;
     }
+    local.isStaged = isStaged(buffer);
+    if (local.isStaged) {
+      int64_t line = tileType(local, tile).getShape().back();
+      local.bytes =
+          llvm::alignTo(local.bytes / line * stagedLine(line), kLocalAlignment);
+    }
     auto lifetime = lifetimeOf(buffer, parts, absorbedFills);
     local.scratchOffset = place(local, lifetime, /*shared=*/true);
     local.inShared = local.scratchOffset + local.bytes <= available;
@@ -176,6 +184,22 @@ Value BlockLowering::prepareArguments() {
 Value BlockLowering::placeLocal(const Local &local, MemRefType type) {
   if (local.bytes == 0) // It stays in registers.
     return memref::AllocaOp::create(builder, loc, type);
+  if (!local.isStaged)
+    return viewLocal(local, type);
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() = stagedLine(shape.back());
+  SmallVector<OpFoldResult> zeros, sizes, ones;
+  for (int64_t extent : type.getShape()) {
+    zeros.push_back(builder.getIndexAttr(0));
+    sizes.push_back(builder.getIndexAttr(extent));
+    ones.push_back(builder.getIndexAttr(1));
+  }
+  Value lines = viewLocal(local, MemRefType::Builder(type).setShape(shape));
+  return memref::SubViewOp::create(builder, loc, lines, zeros, sizes, ones);
+}
+
+/// Returns the memory of a local, in shared or global memory.
+Value BlockLowering::viewLocal(const Local &local, MemRefType type) {
   Value offset = constantIndex(local.scratchOffset);
   if (!local.inShared) {
     Value first =
@@ -191,8 +215,9 @@ Value BlockLowering::placeLocal(const Local &local, MemRefType type) {
                                 ValueRange{});
 }
 
-/// Returns the size of a vector access as its alignment if the base of the
-/// buffer, its rows and the vector itself start at multiples of it.
+/// Returns the alignment of a vector access that follows from those of the base
+/// of the buffer, of its rows and of the vector itself: the size of the access,
+/// or less where rows of shared memory are only aligned to words.
 std::optional<int64_t> BlockLowering::alignmentOf(Value buffer, AffineMap map,
                                                   const Nest &nest,
                                                   int64_t lanes) {
@@ -202,7 +227,13 @@ std::optional<int64_t> BlockLowering::alignmentOf(Value buffer, AffineMap map,
   int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
   if (!nest.startsAligned || !llvm::isPowerOf2_64(lanes * bytes))
     return std::nullopt;
-  if (type.getRank() > 1 && type.getShape().back() % lanes != 0)
+  SmallVector<int64_t> strides;
+  int64_t offset, aligned = lanes;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return std::nullopt;
+  for (int64_t stride : ArrayRef(strides).drop_back(strides.empty() ? 0 : 1))
+    aligned = std::gcd(aligned, stride);
+  if (aligned != lanes && !(it != locals.end() && it->second.isStaged))
     return std::nullopt;
   // Without the vector loop, the last index must be a multiple of the lanes.
   AffineExpr last = map.getResults().back();
@@ -221,7 +252,7 @@ std::optional<int64_t> BlockLowering::alignmentOf(Value buffer, AffineMap map,
   } else {
     return std::nullopt;
   }
-  return std::min(base, lanes * bytes);
+  return std::min(base, aligned * bytes);
 }
 
 void BlockLowering::emitPartEnd() { gpu::BarrierOp::create(builder, loc); }

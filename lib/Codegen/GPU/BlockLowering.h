@@ -70,6 +70,7 @@ private:
                           ArrayRef<int64_t> sizes) override;
   std::array<int64_t, 2> alignmentsOf(linalg::GenericOp op) const;
   Value placeLocal(const Local &local, MemRefType type) override;
+  Value viewLocal(const Local &local, MemRefType type);
   LogicalResult emitDot(linalg::GenericOp op) override;
   void emitFill(linalg::FillOp fill) override;
   void emitIrregular(Operation *nest) override;
@@ -90,6 +91,8 @@ private:
   /// told whether its point exists.
   void forPoints(int64_t points, Value worker, int64_t workers, bool together,
                  function_ref<void(Value, Value)> body);
+  /// Splits the number of a point into indices that run up to `counts`.
+  SmallVector<Value> splitPoint(Value point, ArrayRef<int64_t> counts);
   void setIndices(Value point, ArrayRef<unsigned> order,
                   ArrayRef<int64_t> counts, int64_t lanes, Loops &loops);
   void emitGroupReduction(const Nest &nest, Loops &loops,
@@ -117,6 +120,14 @@ private:
                                    ArrayRef<Operation *> combiners,
                                    int64_t from, int64_t count, int64_t lanes,
                                    Value exists);
+  // Transposed payloads.
+  /// Returns true if a transpose reads `buffer`.
+  static bool isStaged(Value buffer);
+  /// Returns the distance of the lines of such a buffer, in bytes.
+  static int64_t stagedLine(int64_t bytes);
+  int64_t transposedWidth(linalg::GenericOp op, const Loops &loops);
+  void emitTransposedPiece(linalg::GenericOp op, Loops &loops, int64_t width);
+  void emitTranspose(linalg::GenericOp op, Loops &loops);
   Value reduceGroup(Value part, int64_t lanes, Operation *combiner);
   Value shuffleDown(Value value, int64_t threads);
   /// Returns the results of `body` if `condition` holds or is null, else

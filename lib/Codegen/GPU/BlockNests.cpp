@@ -89,24 +89,30 @@ void BlockLowering::forPoints(int64_t points, Value worker, int64_t workers,
          [&] { body(worker, Value()); });
 }
 
+SmallVector<Value> BlockLowering::splitPoint(Value point,
+                                             ArrayRef<int64_t> counts) {
+  SmallVector<Value> indices(counts.size(), point);
+  for (unsigned i = counts.size(); i-- > 1;) {
+    Value count = constantIndex(counts[i]);
+    indices[i] = arith::RemUIOp::create(builder, loc, point, count);
+    point = arith::DivUIOp::create(builder, loc, point, count);
+    indices[i - 1] = point;
+  }
+  return indices;
+}
+
 /// Splits the number of a point into the indices of the loops; the last one
 /// advances in steps of `lanes`.
 void BlockLowering::setIndices(Value point, ArrayRef<unsigned> order,
                                ArrayRef<int64_t> counts, int64_t lanes,
                                Loops &loops) {
-  Value rest = point;
-  for (unsigned i = order.size(); i-- > 0;) {
-    Value index = rest;
-    if (i > 0) {
-      Value count = constantIndex(counts[i]);
-      index = arith::RemUIOp::create(builder, loc, rest, count);
-      rest = arith::DivUIOp::create(builder, loc, rest, count);
-    }
-    if (i + 1 == order.size() && lanes > 1)
-      index = arith::MulIOp::create(builder, loc, index, constantIndex(lanes));
-    loops.index[order[i]] =
-        arith::AddIOp::create(builder, loc, index, loops.lower[order[i]]);
-  }
+  SmallVector<Value> indices = splitPoint(point, counts);
+  if (lanes > 1)
+    indices.back() = arith::MulIOp::create(builder, loc, indices.back(),
+                                           constantIndex(lanes));
+  for (auto [loop, index] : llvm::zip_equal(order, indices))
+    loops.index[loop] =
+        arith::AddIOp::create(builder, loc, index, loops.lower[loop]);
 }
 
 /// Returns true if vectors of `lanes` start at multiples of `lanes`.
@@ -147,6 +153,9 @@ void BlockLowering::emitParallelLoops(const Nest &nest, Loops &loops,
     return emitGroupReduction(nest, loops, order);
   if (emitColumnSums(nest, loops, order))
     return;
+  if (linalg::GenericOp op = nest.ops.front();
+      isTranspose(op) && locals.contains(op.getInputs()[0]))
+    return emitTranspose(op, loops);
   Nest own = nest;
   own.lanes = lanesPerThread(nest, order, loops);
   own.startsAligned = own.lanes > 1;

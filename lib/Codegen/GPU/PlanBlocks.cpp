@@ -2,6 +2,8 @@
 
 #include "BlockLowering.h"
 #include "DotPlan.h"
+#include "StageTransposes.h"
+#include "TransposeTile.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Target.h"
@@ -34,6 +36,9 @@ constexpr int64_t kEnoughBlocks = 256;
 constexpr unsigned kThreads = 128, kManyThreads = 256, kMostThreads = 1024;
 /// The threads of a block that sums columns: 16 for each column of a warp.
 constexpr unsigned kColumnThreads = 512;
+/// The elements that a thread computes if its block transposes a payload, and
+/// the most threads of such a block.
+constexpr int64_t kThreadWork = 32, kMostTransposing = 512;
 /// With more elements, a kernel of one block gets kManyThreads.
 constexpr int64_t kManyElements = 1 << 14;
 
@@ -62,6 +67,14 @@ SmallVector<int64_t> tileOfElementwise(KernelOp kernel, int64_t least = 1) {
     left = std::max<int64_t>(left / tile[i], 1);
   }
   return tile;
+}
+
+/// Returns a transpose of a kernel; null if there is none.
+linalg::GenericOp transposeOf(KernelOp kernel) {
+  for (auto op : kernel.getBody().front().getOps<linalg::GenericOp>())
+    if (isTranspose(op))
+      return op;
+  return nullptr;
 }
 
 /// Returns the bytes of the intermediates of a block.
@@ -162,22 +175,27 @@ public:
     FailureOr<GPUTargetAttr> target = gpuTargetOf(getOperation());
     if (failed(target))
       return signalPassFailure();
-    for (auto kernel : getOperation().getOps<KernelOp>())
-      if (!kernel.isExternal() && !kernel.getPlan()) {
-        FailureOr<GPUPlanAttr> plan = planOf(kernel, GPUInfo::of(*target));
-        if (failed(plan))
-          return signalPassFailure();
-        kernel.setPlanAttr(*plan);
-      }
+    for (auto kernel : getOperation().getOps<KernelOp>()) {
+      if (kernel.isExternal())
+        continue;
+      // The buffers of the transposes are not the CPU's.
+      sumTile = cpuTileOf(kernel);
+      stageTransposes(kernel);
+      if (kernel.getPlan())
+        continue;
+      FailureOr<GPUPlanAttr> plan = planOf(kernel, GPUInfo::of(*target));
+      if (failed(plan))
+        return signalPassFailure();
+      kernel.setPlanAttr(*plan);
+    }
   }
 
 private:
-  static GPUPlanAttr makePlan(KernelOp kernel, ArrayRef<int64_t> tile,
-                              unsigned threads, bool wgmma = false,
-                              unsigned stages = kFewestStages,
-                              int64_t rows = 0) {
-    return GPUPlanAttr::get(kernel.getContext(), tile, cpuTileOf(kernel),
-                            threads, wgmma, stages, rows);
+  GPUPlanAttr makePlan(KernelOp kernel, ArrayRef<int64_t> tile,
+                       unsigned threads, bool wgmma = false,
+                       unsigned stages = kFewestStages, int64_t rows = 0) {
+    return GPUPlanAttr::get(kernel.getContext(), tile, sumTile, threads, wgmma,
+                            stages, rows);
   }
 
   static BlockLowering loweringOf(KernelOp kernel, GPUPlanAttr plan,
@@ -201,8 +219,8 @@ private:
 
   /// Returns the plan with the most stages that leave the block's own buffers
   /// in shared memory, and room for a second block on the multiprocessor.
-  static FailureOr<GPUPlanAttr> withStages(KernelOp kernel, GPUPlanAttr plan,
-                                           const GPUInfo &info) {
+  FailureOr<GPUPlanAttr> withStages(KernelOp kernel, GPUPlanAttr plan,
+                                    const GPUInfo &info) {
     FailureOr<Memory> least = measure(kernel, plan, info);
     if (failed(least))
       return failure();
@@ -280,6 +298,13 @@ private:
         tile = tileOfDot(kernel, dot, rows /= 2);
       return withStages(kernel, makePlan(kernel, tile, kThreads), info);
     }
+    if (linalg::GenericOp op = transposeOf(kernel))
+      return planOfTranspose(kernel, op, info);
+    return planOfNests(kernel, info);
+  }
+
+  /// Plans a kernel without a dot.
+  FailureOr<GPUPlanAttr> planOfNests(KernelOp kernel, const GPUInfo &info) {
     unsigned threads = kThreads;
     if (kernel.getDomain().empty())
       threads = hasIrregular(kernel)                    ? kMostThreads
@@ -297,9 +322,9 @@ private:
   }
 
   /// Deals the rows of the result of a large scatter to blocks.
-  static GPUPlanAttr planOfScatter(KernelOp kernel,
-                                   const BlockLowering::Scatter &scatter,
-                                   GPUPlanAttr plan) {
+  GPUPlanAttr planOfScatter(KernelOp kernel,
+                            const BlockLowering::Scatter &scatter,
+                            GPUPlanAttr plan) {
     int64_t updates = 1;
     scatter.nest->walk([&](scf::ForOp loop) {
       if (loop != scatter.columns)
@@ -319,9 +344,26 @@ private:
     return count ? count->getSExtValue() : 1;
   }
 
+  /// Plans more threads for larger tiles.
+  GPUPlanAttr planOfTranspose(KernelOp kernel, linalg::GenericOp op,
+                              const GPUInfo &info) {
+    SmallVector<int64_t> tile =
+        TransposeTile(kernel, op, largestVolume(kernel), kBlockWork)
+            .choose(kEnoughBlocks, [&](ArrayRef<int64_t> candidate) {
+              return localBytes(kernel, candidate) <= info.sharedBytes / 2;
+            });
+    int64_t work = largestVolume(kernel) / countTiles(kernel, tile);
+    return makePlan(kernel, tile,
+                    std::clamp<int64_t>(llvm::PowerOf2Ceil(work / kThreadWork),
+                                        kThreads, kMostTransposing));
+  }
+
   static bool hasIrregular(KernelOp kernel) {
     return !kernel.getBody().front().getOps<scf::ForOp>().empty();
   }
+
+  /// The CPU's tile of the current kernel, which determines how sums are split.
+  SmallVector<int64_t> sumTile;
 };
 
 } // namespace

@@ -206,7 +206,7 @@ private:
     ArrayRef<int64_t> shape = to.getShape();
     auto from = MemRefType::get({shape[1], shape[0]}, to.getElementType());
     SmallVector<int64_t> tile;
-    for (int64_t extent : shape)
+    for (int64_t extent : from.getShape())
       tile.push_back(std::min(extent, kTransposeTile));
     auto plan =
         GPUPlanAttr::get(&getContext(), tile, tile, 128, /*wgmma=*/false,
@@ -217,14 +217,14 @@ private:
           AffineMap::getPermutationMap(ArrayRef<unsigned>{1, 0}, &getContext());
       auto generic = linalg::GenericOp::create(
           builder, loc, arguments[0], arguments[1],
-          ArrayRef<AffineMap>{transposed, identity},
+          ArrayRef<AffineMap>{identity, transposed},
           SmallVector<utils::IteratorType>(2, utils::IteratorType::parallel),
           [](OpBuilder &nested, Location at, ValueRange values) {
             linalg::YieldOp::create(nested, at, values[0]);
           });
       generic->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr({0, 1}));
     };
-    return makeKernel(loc, {from, to}, shape, plan, fill);
+    return makeKernel(loc, {from, to}, from.getShape(), plan, fill);
   }
 
   /// Creates the kernel with the dot alone, on matrices.

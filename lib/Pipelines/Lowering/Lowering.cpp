@@ -10,10 +10,12 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
+using namespace mlir::fp8;
 
 /// Returns a canonicalizer that does not simplify regions. Until the last steps
 /// of codegen regions are single blocks, and looking for control flow takes as
@@ -24,17 +26,21 @@ static std::unique_ptr<Pass> createBlockCanonicalizer() {
           GreedySimplifyRegionLevel::Disabled));
 }
 
-void fp8::buildKernelsPipeline(OpPassManager &pm, MemoryReport *sink) {
-  buildKernelsPipeline(pm, PlanMemoryOptions(), sink);
+void fp8::buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
+                               MemoryReport *sink) {
+  buildKernelsPipeline(pm, layouts, PlanMemoryOptions(), sink);
 }
 
-void fp8::buildKernelsPipeline(OpPassManager &pm, const PlanMemoryOptions &plan,
+void fp8::buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
+                               const PlanMemoryOptions &plan,
                                MemoryReport *sink) {
   pm.addNestedPass<func::FuncOp>(createRecomputeElementwise());
   pm.addNestedPass<func::FuncOp>(createFuseElementwise());
   pm.addPass(createBlockCanonicalizer());
   pm.addPass(createCSEPass());
   pm.addPass(createDealState());
+  if (layouts == PayloadLayouts::AlongK)
+    pm.addNestedPass<func::FuncOp>(createAssignLayouts());
   pm.addPass(createFormKernels());
   pm.addPass(createDeduplicateKernels());
   pm.addPass(createBufferizeKernels());
@@ -88,11 +94,27 @@ void fp8::buildHostPipeline(OpPassManager &pm) {
   pm.addPass(createVerifyLowered());
 }
 
+namespace {
+struct KernelsOptions : PassPipelineOptions<KernelsOptions> {
+  Option<PayloadLayouts> layouts{
+      *this, "layouts",
+      llvm::cl::desc("How FP8 operands of dots lie in memory"),
+      llvm::cl::init(PayloadLayouts::AsTensors),
+      llvm::cl::values(
+          clEnumValN(PayloadLayouts::AsTensors, "as-tensors",
+                     "in the order of their tensors, as a CPU reads them"),
+          clEnumValN(PayloadLayouts::AlongK, "along-k",
+                     "contiguous along k, as a GPU reads them"))};
+};
+} // namespace
+
 void fp8::registerLoweringPipelines() {
-  PassPipelineRegistration<>(
+  PassPipelineRegistration<KernelsOptions>(
       "fp8-kernels",
       "Stage 4: structured tensors to a planned schedule of kernels",
-      [](OpPassManager &pm) { buildKernelsPipeline(pm); });
+      [](OpPassManager &pm, const KernelsOptions &options) {
+        buildKernelsPipeline(pm, options.layouts);
+      });
   PassPipelineRegistration<>(
       "fp8-codegen", "Stage 5a: kernels to vector loops of one task",
       [](OpPassManager &pm) { buildCodegenPipeline(pm); });

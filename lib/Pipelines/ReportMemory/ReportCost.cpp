@@ -76,7 +76,11 @@ void fp8::registerReportCostPipeline() {
         // state.
         pm.addPass(createSymbolDCEPass());
         buildStructurePipeline(pm);
-        buildKernelsPipeline(pm, PlanMemoryOptions());
+        // All cards but the CPU are GPUs.
+        buildKernelsPipeline(pm,
+                             options.card == "cpu" ? PayloadLayouts::AsTensors
+                                                   : PayloadLayouts::AlongK,
+                             PlanMemoryOptions());
         ReportCostOptions report;
         report.card = options.card;
         report.limits = options.limits;

@@ -33,6 +33,10 @@ struct ReportMemoryOptions : PassPipelineOptions<ReportMemoryOptions> {
       llvm::cl::desc("Where the report goes: JSON if it ends in .json, else a "
                      "table; - is stdout"),
       llvm::cl::init("-")};
+  Option<bool> gpu{*this, "gpu",
+                   llvm::cl::desc("Report the step for a GPU, which keeps FP8 "
+                                  "operands of dots contiguous along k"),
+                   llvm::cl::init(false)};
   Option<bool> buffers{
       *this, "buffers",
       llvm::cl::desc("Add every buffer, its category and where it comes from"),
@@ -59,6 +63,9 @@ void fp8::registerReportMemoryPipeline() {
         plan.report = options.file;
         plan.budget = options.budget;
         plan.printBuffers = options.buffers;
-        buildKernelsPipeline(pm, plan);
+        buildKernelsPipeline(pm,
+                             options.gpu ? PayloadLayouts::AlongK
+                                         : PayloadLayouts::AsTensors,
+                             plan);
       });
 }

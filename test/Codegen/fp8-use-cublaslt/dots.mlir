@@ -74,7 +74,7 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_89", features = "+ptx
         : (memref<32x64xf8E4M3FN>, memref<64x16xf8E4M3FN>, memref<32x16xf32>, memref<32x16xf32>) -> ()
     fp8.return
   }
-  // CHECK: fp8.kernel @[[TURN]](read %{{.*}}: memref<64x16xf8E4M3FN>, write %{{.*}}: memref<16x64xf8E4M3FN>) domain = [16, 64] plan = #fp8.gpu_plan<tile = [16, 64]
+  // CHECK: fp8.kernel @[[TURN]](read %{{.*}}: memref<64x16xf8E4M3FN>, write %{{.*}}: memref<16x64xf8E4M3FN>) domain = [64, 16] plan = #fp8.gpu_plan<tile = [64, 16]
   // CHECK: fp8.kernel @[[DOT]]({{.*}}rhs_along_k = true, scaled = false
   // CHECK: fp8.kernel @[[REST]](read %{{.*}}: memref<32x16xf32>, write %{{.*}}: memref<32x16xf32>, read %{{.*}}: memref<32x16xf32>) domain = [32, 16]
   // CHECK-NOT: arith.mulf

@@ -5,6 +5,9 @@
 // RUN: not fp8-opt --fp8-report-cost="card=cpu" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=LIMITS
 // RUN: not fp8-opt --fp8-report-cost="card=cpu limits=%s" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=JSON
 // RUN: fp8-opt --report-cost="card=h100 recipe=tensorwise" %fp8_src_root/test/Docs/Inputs/stages.mlir -o /dev/null | FileCheck %s --check-prefix=STEP
+// RUN: fp8-opt --report-cost="card=h100 recipe=tensorwise json" %fp8_src_root/test/Docs/Inputs/stages.mlir -o /dev/null | FileCheck %s --check-prefix=GPU
+// RUN: fp8-opt --fp8-import --fp8-quantize=recipe=tensorwise --fp8-structure --fp8-kernels --fp8-report-cost="card=h100 json" \
+// RUN:   %fp8_src_root/test/Docs/Inputs/stages.mlir -o /dev/null | FileCheck %s --check-prefix=TENSORS
 
 // The dot has 2 * 4096^3 FLOP: 69.4 us at 1979 TFLOP/s, and 2 us for its
 // launch. The other kernel moves 2 * 64 MiB: 28.0 us at 4.8 TB/s.
@@ -31,6 +34,10 @@
 // JSON: error: {{.*}}Invalid JSON value
 // STEP: h100: a step of {{.*}} ms at its limits
 // STEP: launch
+
+// For a GPU one payload of 1024 elements is written in two orders.
+// GPU: "bytes": 273448,
+// TENSORS: "bytes": 272424,
 
 fp8.schedule @step(%a: memref<4096x4096xf8E4M3FN>, %c: memref<4096x4096xf32>, %d: memref<4096x4096xf32>) {
   fp8.launch @dot(read %a, read %a, write %c) label = "dot a" number = 0 : (memref<4096x4096xf8E4M3FN>, memref<4096x4096xf8E4M3FN>, memref<4096x4096xf32>) -> ()

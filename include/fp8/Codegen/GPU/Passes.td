@@ -24,6 +24,11 @@ def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
     any bit of a result. The split of sums does; the CPU's tile, which
     determines it, is therefore part of the plan.
 
+    Kernels that copy an FP8 payload to another order of dimensions
+    (`fp8-assign-layouts`) get a buffer for the payload in shared memory, which
+    the copy reads, and tiles with 16 to 64 lines along each of the two
+    dimensions that are exchanged.
+
     Example:
 
     ```mlir
@@ -114,6 +119,10 @@ def LowerBlocks : Pass<"fp8-lower-blocks", "::mlir::ModuleOp"> {
     `mma.sync` with tiles in shared memory, those of f32 use FMA. `cp.async`
     copies operands that are multiplied as they lie, some stages ahead; operands
     that are converted or transposed go through registers.
+
+    A payload that is copied to another order of dimensions is transposed by
+    words: lines of shared memory have an odd number of them, and each thread
+    stores up to 16 bytes to each of four lines of the result.
 
     The kernel's own buffers lie in shared memory. Those that do not fit lie in
     global memory, a part of it for each block. At most 256 blocks are launched

@@ -22,6 +22,7 @@ struct Local {
   SmallVector<int> domainLoop;
   int64_t bytes = 0, scratchOffset = 0;
   bool inShared = false; // on a GPU: in shared memory
+  bool isStaged = false; // on a GPU: a transpose reads it
   Value memref;          // the buffer in the current tile
 };
 

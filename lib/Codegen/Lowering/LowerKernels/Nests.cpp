@@ -214,9 +214,19 @@ TileParts
 lowering::collectNests(Block &body, ArrayRef<int64_t> domain,
                        ArrayRef<int64_t> tile,
                        const llvm::SmallPtrSetImpl<Operation *> &absorbed) {
-  TileParts parts;
+  TileParts parts, transposes;
   for (Operation &op : body) {
     auto generic = dyn_cast<linalg::GenericOp>(op);
+    // A transpose writes what only other kernels read. As a nest of its own, at
+    // the end, it does not affect the others.
+    if (generic && isTranspose(generic)) {
+      Nest nest;
+      nest.ops.push_back(generic);
+      nest.extents = generic.getStaticLoopRanges();
+      nest.reduction.resize(nest.extents.size());
+      transposes.push_back(nest);
+      continue;
+    }
     if (!generic || isDot(generic)) {
       if (generic || isa<linalg::FillOp, scf::ForOp>(op))
         if (!absorbed.contains(&op))
@@ -234,6 +244,7 @@ lowering::collectNests(Block &body, ArrayRef<int64_t> domain,
     last->ops.push_back(generic);
     last->reduction |= reductionLoops(generic);
   }
+  llvm::append_range(parts, transposes);
   for (auto &part : parts)
     if (Nest *nest = std::get_if<Nest>(&part))
       VectorLoopChooser(*nest, domain, tile).run();
