@@ -308,6 +308,15 @@ static unsigned countResults(llvm::Type *type) {
   return fields ? fields->getNumElements() : 1;
 }
 
+/// Returns true for a TMA copy to several blocks of a cluster. Its last
+/// arguments are whether it is one, whether it has a cache hint, and the group.
+static bool hasMulticast(const llvm::CallInst &call) {
+  return call.getCalledFunction()->getName().starts_with(
+             "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.") &&
+         !llvm::cast<llvm::ConstantInt>(call.getArgOperand(call.arg_size() - 3))
+              ->isZero();
+}
+
 llvm::Error Retargeter::rewriteIntrinsic(llvm::CallInst &call) {
   StringRef name = call.getCalledFunction()->getName();
   name.consume_front("llvm.nvvm.");
@@ -326,6 +335,9 @@ llvm::Error Retargeter::rewriteIntrinsic(llvm::CallInst &call) {
     return llvm::createStringError(
         "the emulator does not know the intrinsic '" +
         call.getCalledFunction()->getName() + "'");
+  if (hasMulticast(call))
+    return llvm::createStringError("the emulator has no multicast:" +
+                                   placeOf(call));
   return emit(call, spelling.opcode, operands, order);
 }
 
