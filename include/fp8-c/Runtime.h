@@ -34,7 +34,7 @@ extern "C" {
 
 /* The version of the interface between this header and compiled code. It is
    raised when code compiled earlier would no longer run. Packages record it. */
-#define FP8_ABI_VERSION 8
+#define FP8_ABI_VERSION 9
 
 /* Returns the library's FP8_ABI_VERSION. */
 FP8_CAPI int32_t fp8_abi_version(void);
@@ -356,6 +356,22 @@ typedef struct fp8_gpu_dot {
   int32_t fast_accumulation; /* FP8: partial sums are not promoted to f32     */
 } fp8_gpu_dot;
 
+#define FP8_GPU_MAP_DIMS 5
+
+/* How TMA addresses an operand of a kernel: the arguments of
+   cuTensorMapEncodeTiled, the dimension whose elements are adjacent first.
+   Elements outside of the tensor read as zeros. The runtime encodes it when the
+   operand's address is known. */
+typedef struct fp8_gpu_tensor_map {
+  int32_t operand;                       /* its number                       */
+  int32_t dtype;                         /* fp8_dtype                        */
+  int32_t rank;                          /* 1 to FP8_GPU_MAP_DIMS            */
+  int32_t swizzle;                       /* bytes: 0, 32, 64 or 128          */
+  int64_t sizes[FP8_GPU_MAP_DIMS];       /* in elements                      */
+  int64_t strides[FP8_GPU_MAP_DIMS - 1]; /* of each but the first, in bytes  */
+  int32_t box[FP8_GPU_MAP_DIMS];         /* the elements that a copy brings  */
+} fp8_gpu_tensor_map;
+
 /* A kernel of a function for an NVIDIA GPU. Such a function passes the address
    of an fp8_gpu_kernel to fp8_launch as fn (nothing calls it as a function) and
    the number of blocks of the grid as num_tasks. */
@@ -366,7 +382,8 @@ typedef struct fp8_gpu_kernel {
   int32_t threads;     /* of a block                                         */
   int32_t shared_bytes;  /* dynamic shared memory of a block                  */
   int32_t num_operands;  /* its parameters: one pointer each, followed, with
-                            scratch_bytes, by the address of scratch memory */
+                            scratch_bytes, by the address of scratch memory,
+                            and by the tensor maps, 128 bytes each          */
   int32_t loops;         /* not 0: the addresses of operands depend on this many
                             loops that the GPU counts. Two kinds of parameters
                             follow the others: the address of the counters
@@ -376,6 +393,8 @@ typedef struct fp8_gpu_kernel {
   int64_t scratch_bytes; /* of a block: global memory, not cleared           */
   const fp8_gpu_dot *dot; /* not NULL: cuBLASLt computes this dot; there is no
                              image, and the grid is one block                */
+  const fp8_gpu_tensor_map *maps;
+  int64_t num_maps;
 } fp8_gpu_kernel;
 
 /* Called by generated code for a GPU only. Copies `bytes` bytes (at most 64) at

@@ -1,10 +1,13 @@
 //===- TensorMapTest.cpp - Tensor maps of the emulated driver -------------===//
 
 #include "GPU/Cuda.h"
-#include "gtest/gtest.h"
+#include "TestKernels.h"
+#include "TestSupport.h"
 
+#include <cstring>
 #include <dlfcn.h>
 #include <functional>
+#include <numeric>
 
 using namespace fp8::cuda;
 
@@ -98,6 +101,137 @@ TEST_F(TensorMaps, FollowTheRulesOfTheDocumentation) {
   };
   for (const auto &mistake : mistakes)
     EXPECT_EQ(encode(mistake), InvalidValue) << &mistake - mistakes;
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Copies four rows of 32 bytes by TMA; the second half is outside of the
+/// tensor.
+const std::string boxImage = R"(
+target triple = "nvptx64-nvidia-cuda"
+@tile = internal addrspace(3) global [128 x i8] undef, align 128
+@full = internal addrspace(3) global i64 undef, align 8
+declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+declare void @llvm.nvvm.barrier.cta.sync.aligned.all(i32)
+declare void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3), i32)
+declare i64 @llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta(ptr addrspace(3), i32)
+declare i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta(ptr addrspace(3), i32)
+declare void @llvm.nvvm.fence.mbarrier_init.release.cluster()
+declare void @llvm.nvvm.cp.async.bulk.tensor.g2s.cta.tile.2d(ptr addrspace(3), ptr addrspace(3), ptr, i32, i32, i64, i1)
+define ptx_kernel void @box(ptr %in, ptr %out, ptr %scratch, ptr byval([128 x i8]) align 64 %map) {
+entry:
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %isFirst = icmp eq i32 %t, 0
+  br i1 %isFirst, label %fill, label %wait
+fill:
+  call void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3) @full, i32 1)
+  call void @llvm.nvvm.fence.mbarrier_init.release.cluster()
+  %s = call i64 @llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta(ptr addrspace(3) @full, i32 128)
+  call void @llvm.nvvm.cp.async.bulk.tensor.g2s.cta.tile.2d(ptr addrspace(3) @tile, ptr addrspace(3) @full, ptr %map, i32 0, i32 2, i64 0, i1 false)
+  br label %wait
+wait:
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  br label %again
+again:
+  %came = call i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta(ptr addrspace(3) @full, i32 0)
+  br i1 %came, label %read, label %again
+read:
+  %at = mul i32 %t, 4
+  %from = getelementptr i8, ptr addrspace(3) @tile, i32 %at
+  %to = getelementptr i8, ptr %out, i32 %at
+  %v = load i32, ptr addrspace(3) %from, align 4
+  store i32 %v, ptr %to, align 4
+  ret void
+}
+)";
+
+const fp8_gpu_tensor_map boxMap = {
+    0, FP8_DTYPE_F8_E4M3FN, 2, 32, {32, 4}, {32}, {32, 4}};
+const fp8_gpu_kernel boxKernel = [] {
+  fp8_gpu_kernel kernel = fp8::test::kernelOf("box", 32, 2, 8, boxImage);
+  kernel.maps = &boxMap;
+  kernel.num_maps = 1;
+  return kernel;
+}();
+
+int64_t firstOffset = 0;
+
+/// A stack of three parts: the host knows the address of each.
+void boxes(fp8_step *step) {
+  for (int64_t i = 0; i < 3; ++i) {
+    int64_t offsets[] = {firstOffset + i * 128, i * 128};
+    fp8::test::start(step, i, boxKernel, 1, {~0, ~1}, offsets);
+  }
+}
+
+struct Boxes {
+  Boxes() : builder("boxes", boxes) {
+    builder.desc.arena_bytes = 64;
+    builder.desc.scratch_bytes = 8;
+    builder.desc.gpu_kernels = kernels;
+    builder.desc.num_gpu_kernels = 1;
+    builder.arg("x", FP8_DTYPE_U8, {512}, FP8_ROLE_BATCH)
+        .result("y", FP8_DTYPE_U8, {384}, FP8_KIND_OUTPUT);
+  }
+  fp8::test::Builder builder;
+  const fp8_gpu_kernel *kernels[1] = {&boxKernel};
+};
+
+} // namespace
+
+TEST(TensorMapSteps, MapsHaveTheAddressesOfTheirOperands) {
+  firstOffset = 0;
+  Boxes function;
+  fp8::test::Executable executable(function.builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 0, &step), FP8_OK) << fp8_last_error();
+  for (int run = 0; run < 3; ++run) {
+    auto *x = static_cast<uint8_t *>(fp8_step_argument(step, 0));
+    std::iota(x, x + 512, static_cast<uint8_t>(run));
+    std::vector<uint8_t> expected(384);
+    for (int i = 0; i < 384; ++i)
+      expected[i] = i % 128 < 64 ? x[i + 64] : 0;
+    ASSERT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
+    auto *y = static_cast<uint8_t *>(fp8_step_result(step, 0));
+    ASSERT_NE(y, nullptr) << fp8_last_error();
+    EXPECT_EQ(std::vector<uint8_t>(y, y + 384), expected) << run;
+  }
+  fp8_step_destroy(step);
+}
+
+TEST(TensorMapSteps, AnAddressThatTheDriverRejectsIsAnError) {
+  firstOffset = 8;
+  Boxes function;
+  fp8::test::Executable executable(function.builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 0, &step), FP8_OK) << fp8_last_error();
+  EXPECT_NE(fp8_step_run(step), FP8_OK);
+  std::string error = fp8_last_error();
+  EXPECT_NE(error.find("the GPU cannot make a tensor map of operand 0 of "
+                       "kernel 'box'"),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error.find("CUDA_ERROR_INVALID_VALUE"), std::string::npos) << error;
+  fp8_step_destroy(step);
+}
+
+TEST(TensorMapSteps, AMapNeedsAnOperand) {
+  fp8_gpu_tensor_map map = boxMap;
+  map.operand = 2;
+  fp8_gpu_kernel kernel = boxKernel;
+  kernel.maps = &map;
+  Boxes function;
+  function.kernels[0] = &kernel;
+  fp8_executable *executable = nullptr;
+  EXPECT_EQ(fp8_executable_create(&function.builder.describe(), &executable),
+            FP8_ERROR_INVALID);
+  EXPECT_EQ(std::string(fp8_last_error()),
+            "tensor map 0 of kernel 'box' has no operand, or not 1 to 5 "
+            "dimensions");
 }
 
 // Tensor maps need compute capability 9.0.
