@@ -155,6 +155,8 @@ void DotEmitter::addScaled(Values &sums, ValueRange part, Places places,
     return scale;
   };
   auto limit = [&](unsigned operand, Value index) -> Value {
+    if (plan.sharesScale[operand])
+      return first[operand];
     int64_t extent = volumeOf(sideOf(operand));
     index = add(first[operand], index);
     if (extent % plan.extentOf(operand) == 0)

@@ -257,6 +257,21 @@ static int64_t productOf(ArrayRef<unsigned> dims, ArrayRef<int64_t> extents) {
   return volume;
 }
 
+/// Finds out whether all rows, or columns, of a tile have one scale.
+static void findSharedScales(ArrayRef<int64_t> whole, DotPlan &plan) {
+  for (unsigned i = 0; i < 2; ++i) {
+    ArrayRef<Dim> dims = i ? plan.columns : plan.rows;
+    int64_t extent = plan.extentOf(i);
+    plan.sharesScale[i] = llvm::all_of(dims, [&](const Dim &dim) {
+      const contraction::ScaleStep &step = dim.scales[i];
+      // A tile begins at a multiple of its extent.
+      return step.stride == 0 || (dims.size() == 1 && dim.loops.size() == 1 &&
+                                  step.tile % extent == 0 &&
+                                  whole[dim.loops.front().first] % extent == 0);
+    });
+  }
+}
+
 FailureOr<DotPlan> gpu_codegen::makeDotPlan(
     linalg::GenericOp op, ArrayRef<int64_t> sizes, ArrayRef<int64_t> whole,
     ArrayRef<int64_t> outStrides, std::array<int64_t, 2> alignments,
@@ -293,6 +308,7 @@ FailureOr<DotPlan> gpu_codegen::makeDotPlan(
           : std::min(kStageBytes, runBytes);
   chooseLines(plan);
   chooseTile(rows, columns, plan);
+  findSharedScales(whole, plan);
   for (unsigned i = 0; i < 2; ++i)
     chooseAccess(*loops, i, alignments[i], plan);
   chooseCopies(localInputs, options.stages, plan);

@@ -61,6 +61,8 @@ struct DotPlan {
   int64_t threads = 0;
   std::array<OperandPlan, 2> operands;
   std::array<bool, 2> scaled = {false, false};
+  /// Whether all rows or columns of a tile have one scale.
+  std::array<bool, 2> sharesScale = {false, false};
   /// The products in one partial sum: all of k if there are no partial sums.
   int64_t run = 0;
   /// The bytes of a stage along k, and the number of stages in shared memory.
