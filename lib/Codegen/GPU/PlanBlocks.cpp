@@ -122,6 +122,16 @@ int64_t rowsOf(KernelOp kernel, linalg::GenericOp dot, ArrayRef<int64_t> tile) {
   return rows;
 }
 
+/// Returns the rows of the last tile, if it is smaller than others.
+int64_t lastRowsOf(KernelOp kernel, linalg::GenericOp dot,
+                   ArrayRef<int64_t> tile) {
+  SmallVector<int64_t> last(tile);
+  for (auto [own, extent] : llvm::zip(last, kernel.getDomain()))
+    if (extent % own != 0)
+      own = extent % own;
+  return rowsOf(kernel, dot, last);
+}
+
 int64_t countTiles(KernelOp kernel, ArrayRef<int64_t> tile) {
   int64_t tiles = 1;
   for (auto [extent, own] : llvm::zip(kernel.getDomain(), tile))
@@ -216,8 +226,6 @@ private:
     if (own.tma)
       return makePlan(kernel, plan.getTile(), plan.getThreads(),
                       plan.getWgmma(), plan.getStages(), /*tma=*/true);
-    if (explain)
-      dot.emitRemark("TMA does not bring the operands: ") << own.whyNotTma;
     return plan;
   }
 
@@ -302,7 +310,12 @@ private:
           withTma(kernel, dot,
                   makePlan(kernel, tile, groups * kWarpgroup, /*wgmma=*/true),
                   columns == kWideColumns, info);
-      if (succeeded(plan))
+      if (failed(plan))
+        continue;
+      // Without TMA, mma.sync computes a tile of too few rows, with the threads
+      // of one warpgroup.
+      if (groups == 1 || plan->getTma() ||
+          lastRowsOf(kernel, dot, tile) >= kWgmmaRows)
         return *plan;
     }
     return nullptr;
@@ -313,8 +326,12 @@ private:
       return planOfAttention(kernel, info);
     if (linalg::GenericOp dot = contractionOf(kernel)) {
       if (info.hasWgmma && multipliesMatrices(dot))
-        if (GPUPlanAttr plan = planOfWgmma(kernel, dot, info))
+        if (GPUPlanAttr plan = planOfWgmma(kernel, dot, info)) {
+          if (explain && !plan.getTma())
+            dot.emitRemark("TMA does not bring the operands: ")
+                << planWithTma(kernel, dot, plan).whyNotTma;
           return withStages(kernel, plan, info);
+        }
       // Use half of the shared memory, so that two blocks fit on a
       // multiprocessor.
       int64_t rows = kDotRows;

@@ -61,6 +61,22 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
     }
     fp8.return
   }
+  // The last tile has five rows, fewer than a warpgroup multiplies.
+  // CHECK: fp8.kernel @rest({{.*}}<tile = [64, 128], {{.*}} threads = 128, wgmma = true{{(, stages = .)?}}>
+  fp8.kernel @rest(read %x: memref<8197x512xf8E4M3FN>, read %w: memref<512x4096xf8E4M3FN>, write %y: memref<8197x4096xf32>) domain = [8197, 4096] {
+    // expected-remark@+1 {{TMA does not bring the operands: the rhs: it is not contiguous along k}}
+    linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
+                    iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%x, %w : memref<8197x512xf8E4M3FN>, memref<512x4096xf8E4M3FN>) outs(%y : memref<8197x4096xf32>) attrs = {fp8.task_dims = array<i64: 0, 1>} {
+    ^bb0(%a: f8E4M3FN, %b: f8E4M3FN, %o: f32):
+      %0 = arith.extf %a : f8E4M3FN to f32
+      %1 = arith.extf %b : f8E4M3FN to f32
+      %2 = arith.mulf %0, %1 : f32
+      %3 = arith.addf %o, %2 : f32
+      linalg.yield %3 : f32
+    }
+    fp8.return
+  }
   // CHECK: fp8.kernel @converted({{.*}} threads = 128, wgmma = true{{(, stages = .)?}}>
   fp8.kernel @converted(read %x: memref<64x512xf8E4M3FN>, read %w: memref<32x512xbf16>, write %y: memref<64x32xf32>) domain = [64, 32] {
     // expected-remark@+1 {{TMA does not bring the operands: the lhs: it is converted}}
