@@ -108,6 +108,7 @@ private:
   void fillStage(Places places, Value k);
   void fillRun(Places places, Value k0, int64_t extent);
   void releaseStage(Value condition);
+  Values inRegisters(ValueRange sums);
   Values multiplyRun(int64_t extent, Values sums);
 
   // Sums.

@@ -95,12 +95,28 @@ void DotEmitter::releaseStage(Value condition) {
   ring->releaseLast();
 }
 
+/// Keeps sums in registers from here on, by assembly without instructions. LLVM
+/// would otherwise write constants to them between a wgmma.fence and wgmma,
+/// where CUDA's assembler then adds a fence, or serializes wgmma.
+DotEmitter::Values DotEmitter::inRegisters(ValueRange sums) {
+  Values kept;
+  for (Value sum : sums)
+    kept.push_back(LLVM::InlineAsmOp::create(
+                       b, loc, sum.getType(), sum, /*asm_string=*/"",
+                       /*constraints=*/"=f,0", /*has_side_effects=*/true,
+                       /*is_align_stack=*/false,
+                       LLVM::tailcallkind::TailCallKind::None,
+                       LLVM::AsmDialectAttr(), ArrayAttr())
+                       .getResult(0));
+  return kept;
+}
+
 /// Multiplies the stages of `extent` elements of k. The products of one stage
 /// are running while those of the next one are started.
 DotEmitter::Values DotEmitter::multiplyRun(int64_t extent, Values sums) {
   int64_t depth = plan.stageDepth(), end = llvm::alignTo(extent, depth);
-  Values results =
-      forValues(end, depth, sums, [&](Value at, ValueRange carried) {
+  Values results = forValues(
+      end, depth, inRegisters(sums), [&](Value at, ValueRange carried) {
         ring->waitUntilFull();
         Value made = startProducts(ring->stage(), carried);
         if (end > depth) {

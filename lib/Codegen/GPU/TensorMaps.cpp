@@ -33,8 +33,9 @@ static SmallVector<unsigned> otherLoops(ArrayRef<int64_t> strides,
         llvm::none_of(k.loops,
                       [&](const auto &loop) { return loop.first == d; }))
       others.push_back(d);
-  llvm::stable_sort(
-      others, [&](unsigned a, unsigned b) { return strides[a] < strides[b]; });
+  llvm::sort(others, [&](unsigned a, unsigned b) {
+    return std::pair(strides[a], a) < std::pair(strides[b], b);
+  });
   return others;
 }
 

@@ -341,11 +341,22 @@ llvm::Error Retargeter::rewriteIntrinsic(llvm::CallInst &call) {
   return emit(call, spelling.opcode, operands, order);
 }
 
+/// Returns true for assembly whose only output is tied to its only input.
+static bool isIdentity(const llvm::CallInst &call,
+                       const llvm::InlineAsm &assembly) {
+  StringRef constraints = assembly.getConstraintString();
+  return call.arg_size() == 1 && constraints.starts_with("=") &&
+         constraints.ends_with(",0") &&
+         call.getArgOperand(0)->getType() == call.getType();
+}
+
 llvm::Error Retargeter::rewriteAssembly(llvm::CallInst &call) {
   auto *text = llvm::cast<llvm::InlineAsm>(call.getCalledOperand());
-  // Empty assembly only keeps the compiler from moving code.
+  // Empty assembly only keeps the compiler from moving code, or a value.
   if (StringRef(text->getAsmString()).trim().empty() &&
-      call.getType()->isVoidTy()) {
+      (call.getType()->isVoidTy() || isIdentity(call, *text))) {
+    if (!call.getType()->isVoidTy())
+      call.replaceAllUsesWith(call.getArgOperand(0));
     call.eraseFromParent();
     return llvm::Error::success();
   }
