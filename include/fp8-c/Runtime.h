@@ -365,6 +365,22 @@ typedef struct fp8_gpu_dot {
   int32_t fast_accumulation; /* FP8: partial sums are not promoted to f32     */
 } fp8_gpu_dot;
 
+#define FP8_GPU_MAP_DIMS 5
+
+/* How TMA addresses an operand of a kernel: the arguments of
+   cuTensorMapEncodeTiled, the dimension whose elements are adjacent first.
+   Elements outside of the tensor read as zeros. The runtime encodes it when the
+   operand's address is known. */
+typedef struct fp8_gpu_tensor_map {
+  int32_t operand;                       /* its number                       */
+  int32_t dtype;                         /* fp8_dtype                        */
+  int32_t rank;                          /* 1 to FP8_GPU_MAP_DIMS            */
+  int32_t swizzle;                       /* bytes: 0, 32, 64 or 128          */
+  int64_t sizes[FP8_GPU_MAP_DIMS];       /* in elements                      */
+  int64_t strides[FP8_GPU_MAP_DIMS - 1]; /* of each but the first, in bytes  */
+  int32_t box[FP8_GPU_MAP_DIMS];         /* the elements that a copy brings  */
+} fp8_gpu_tensor_map;
+
 /* A kernel of a function for an NVIDIA GPU. Such a function passes the address
    of an fp8_gpu_kernel to fp8_launch as fn (nothing calls it as a function) and
    the number of blocks of the grid as num_tasks. */
@@ -375,7 +391,8 @@ typedef struct fp8_gpu_kernel {
   int32_t threads;     /* of a block                                         */
   int32_t shared_bytes;  /* dynamic shared memory of a block                  */
   int32_t num_operands;  /* its parameters: one pointer each, followed, with
-                            scratch_bytes, by the address of scratch memory */
+                            scratch_bytes, by the address of scratch memory,
+                            and by the tensor maps, 128 bytes each          */
   int32_t loops;         /* not 0: the addresses of operands depend on this many
                             loops that the GPU counts. Two kinds of parameters
                             follow the others: the address of the counters
@@ -389,6 +406,8 @@ typedef struct fp8_gpu_kernel {
                          address of a table on the GPU with the addresses of
                          the operands, set by set; the y index of a block is
                          the number of its set                              */
+  const fp8_gpu_tensor_map *maps;
+  int64_t num_maps;
 } fp8_gpu_kernel;
 
 /* Called by generated code for a GPU only. Copies `bytes` bytes (at most 64) at

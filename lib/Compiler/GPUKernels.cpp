@@ -41,6 +41,37 @@ std::array<int64_t, 11> numbersOf(const fp8_gpu_dot &dot) {
           dot.fast_accumulation};
 }
 
+/// Returns the fp8_dtype of a type; of a type that it lacks, that of its bytes.
+int32_t dtypeOf(Type type) {
+  return isa<Float8E4M3FNType>(type) ? FP8_DTYPE_F8_E4M3FN
+         : isa<Float8E5M2Type>(type) ? FP8_DTYPE_F8_E5M2
+         : type.isBF16()             ? FP8_DTYPE_BF16
+         : type.isF16()              ? FP8_DTYPE_F16
+         : type.isF32()              ? FP8_DTYPE_F32
+                                     : FP8_DTYPE_U8;
+}
+
+/// Returns the fields of an fp8_gpu_tensor_map: `narrow` of them, then
+/// `wide`, then `box` have 32, 64 and 32 bits.
+struct TensorMapFields {
+  static constexpr unsigned narrow = 4, wide = 2 * FP8_GPU_MAP_DIMS - 1,
+                            box = FP8_GPU_MAP_DIMS;
+  SmallVector<int64_t> numbers;
+
+  explicit TensorMapFields(TensorMapAttr map) {
+    auto add = [&](ArrayRef<int64_t> values, size_t count) {
+      llvm::append_range(numbers, values);
+      numbers.append(count - values.size(), 0);
+    };
+    add({map.getOperand(), dtypeOf(map.getElement()),
+         static_cast<int64_t>(map.getSizes().size()), map.getSwizzle()},
+        narrow);
+    add(map.getSizes(), FP8_GPU_MAP_DIMS);
+    add(map.getStrides(), FP8_GPU_MAP_DIMS - 1);
+    add(map.getBox(), box);
+  }
+};
+
 /// A kernel as described to the runtime.
 struct Kernel {
   std::string name; // in the image
@@ -49,6 +80,7 @@ struct Kernel {
           scratchBytes = 0, takesSets = 0;
   /// The dot that cuBLASLt computes instead of an image.
   std::optional<fp8_gpu_dot> dot;
+  SmallVector<TensorMapFields> maps;
 
   /// Returns a symbol with a hash of all fields.
   std::string symbol() const {
@@ -60,6 +92,9 @@ struct Kernel {
     hash.update(image);
     if (dot)
       for (int64_t number : numbersOf(*dot))
+        hash.update(llvm::utostr(number) + ",");
+    for (const TensorMapFields &map : maps)
+      for (int64_t number : map.numbers)
         hash.update(llvm::utostr(number) + ",");
     return "fp8_gpu_kernel_" +
            llvm::toHex(hash.final(), /*LowerCase=*/true).substr(0, 32);
@@ -93,6 +128,22 @@ llvm::Expected<std::string> describe(const Kernel &kernel,
     dot = new llvm::GlobalVariable(module, value->getType(), true,
                                    llvm::GlobalValue::PrivateLinkage, value);
   }
+  llvm::Constant *maps = none;
+  if (!kernel.maps.empty()) {
+    std::vector<llvm::Constant *> all;
+    for (const TensorMapFields &map : kernel.maps) {
+      std::vector<llvm::Constant *> numbers;
+      for (auto [i, number] : llvm::enumerate(map.numbers)) {
+        bool isWide = i >= map.narrow && i < map.narrow + map.wide;
+        numbers.push_back(llvm::ConstantInt::get(isWide ? i64 : i32, number));
+      }
+      all.push_back(llvm::ConstantStruct::getAnon(numbers));
+    }
+    auto *value = llvm::ConstantArray::get(
+        llvm::ArrayType::get(all.front()->getType(), all.size()), all);
+    maps = new llvm::GlobalVariable(module, value->getType(), true,
+                                    llvm::GlobalValue::PrivateLinkage, value);
+  }
   // PTX is text; the driver needs a terminating zero.
   std::vector<llvm::Constant *> fields = {
       bytes(kernel.name, true),
@@ -104,9 +155,12 @@ llvm::Expected<std::string> describe(const Kernel &kernel,
       llvm::ConstantInt::get(i32, kernel.loops),
       llvm::ConstantInt::get(i64, kernel.scratchBytes),
       dot,
-      llvm::ConstantInt::get(i32, kernel.takesSets)};
-  auto *type = llvm::StructType::get(
-      context, {pointer, pointer, i64, i32, i32, i32, i32, i64, pointer, i32});
+      llvm::ConstantInt::get(i32, kernel.takesSets),
+      maps,
+      llvm::ConstantInt::get(i64, kernel.maps.size())};
+  auto *type =
+      llvm::StructType::get(context, {pointer, pointer, i64, i32, i32, i32, i32,
+                                      i64, pointer, i32, pointer, i64});
   new llvm::GlobalVariable(module, type, true,
                            llvm::GlobalValue::ExternalLinkage,
                            llvm::ConstantStruct::get(type, fields), symbol);
@@ -118,14 +172,9 @@ LogicalResult describeDot(KernelOp op, Kernel &kernel) {
   auto plan = dyn_cast_or_null<CublasLtPlanAttr>(op.getPlanAttr());
   if (!plan)
     return op.emitOpError("expected a kernel lowered by fp8-lower-blocks");
-  auto dtypeOf = [&](unsigned argument) -> int32_t {
-    Type type =
-        cast<MemRefType>(op.getArgumentTypes()[argument]).getElementType();
-    return isa<Float8E4M3FNType>(type) ? FP8_DTYPE_F8_E4M3FN
-           : isa<Float8E5M2Type>(type) ? FP8_DTYPE_F8_E5M2
-           : type.isBF16()             ? FP8_DTYPE_BF16
-           : type.isF16()              ? FP8_DTYPE_F16
-                                       : FP8_DTYPE_F32;
+  auto dtypeOfArgument = [&](unsigned argument) {
+    return dtypeOf(
+        cast<MemRefType>(op.getArgumentTypes()[argument]).getElementType());
   };
   kernel.name = op.getSymName().str();
   kernel.operands = op.getNumArguments();
@@ -135,9 +184,9 @@ LogicalResult describeDot(KernelOp op, Kernel &kernel) {
   dot.columns = plan.getColumns();
   dot.depth = plan.getDepth();
   dot.workspace_bytes = plan.getWorkspace();
-  dot.lhs = dtypeOf(0);
-  dot.rhs = dtypeOf(1);
-  dot.result = dtypeOf(plan.getScaled() ? 4 : 2);
+  dot.lhs = dtypeOfArgument(0);
+  dot.rhs = dtypeOfArgument(1);
+  dot.result = dtypeOfArgument(plan.getScaled() ? 4 : 2);
   dot.lhs_along_k = plan.getLhsAlongK();
   dot.rhs_along_k = plan.getRhsAlongK();
   dot.scaled = plan.getScaled();
@@ -211,10 +260,13 @@ fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
     kernel.threads = launch.getThreads();
     kernel.sharedBytes = launch.getDynamicShared();
     kernel.scratchBytes = launch.getScratch();
-    // A kernel with scratch memory has its address as an additional parameter;
-    // one whose operands move also has counters and strides.
-    kernel.operands =
-        function.getNumArguments() - (kernel.scratchBytes > 0 ? 1 : 0);
+    for (TensorMapAttr map : launch.getMaps())
+      kernel.maps.emplace_back(map);
+    // A kernel with scratch memory has its address as an additional parameter,
+    // and then its tensor maps; one whose operands move also has counters and
+    // strides.
+    kernel.operands = function.getNumArguments() - kernel.maps.size() -
+                      (kernel.scratchBytes > 0 ? 1 : 0);
     if (auto loops = gpu->getAttrOfType<IntegerAttr>(kLoopsAttr)) {
       kernel.loops = loops.getInt();
       kernel.operands = (kernel.operands - 1) / (1 + kernel.loops);

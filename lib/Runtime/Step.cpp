@@ -152,6 +152,15 @@ fp8_executable::fp8_executable(const fp8_executable_desc &desc)
       throw Error(FP8_ERROR_INVALID,
                   str("kernel ", i, " of '", name,
                       "' has no name, no image or no threads"));
+    for (int64_t map = 0; map < kernel->num_maps; ++map)
+      if (!kernel->maps || kernel->maps[map].operand < 0 ||
+          kernel->maps[map].operand >= kernel->num_operands ||
+          kernel->maps[map].rank < 1 ||
+          kernel->maps[map].rank > FP8_GPU_MAP_DIMS)
+        throw Error(FP8_ERROR_INVALID,
+                    str("tensor map ", map, " of kernel '", kernel->name,
+                        "' has no operand, or not 1 to ", FP8_GPU_MAP_DIMS,
+                        " dimensions"));
     gpuKernels.push_back(kernel);
   }
 }

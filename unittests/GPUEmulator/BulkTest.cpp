@@ -129,7 +129,7 @@ struct Bulk : testing::Test {
       value = static_cast<uint8_t>(1 + random() % 255);
     map.sizes[0] = kWidth;
     map.sizes[1] = kHeight;
-    map.stride = kStride;
+    map.strides[0] = kStride;
     map.box[0] = 128;
     map.box[1] = 8;
     map.swizzle = 128;
@@ -234,13 +234,130 @@ TEST_F(Bulk, PhasesAreCounted) {
               {Fault::Race, Fault::Pending, Fault::Invalid, Fault::Deadlock}));
 }
 
+// An elected thread copies one box of 512 bytes of a tensor of RANK dimensions.
+static const std::string box = header + R"(
+@tile = internal addrspace(3) global [512 x i8] undef, align 128
+@full = internal addrspace(3) global i64 undef, align 8
+declare void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3), i32)
+declare i64 @llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta(ptr addrspace(3), i32)
+declare i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta(ptr addrspace(3), i32)
+declare void @llvm.nvvm.fence.mbarrier_init.release.cluster()
+declare void @llvm.nvvm.prefetch.tensormap.p0(ptr)
+declare {i32, i1} @llvm.nvvm.elect.sync(i32)
+declare void @llvm.nvvm.cp.async.bulk.tensor.g2s.tile.RANKd(ptr addrspace(7), ptr addrspace(3), ptr, TYPES, i16, i64, i1, i1, i32)
+define ptx_kernel void @k(ptr byval([128 x i8]) align 64 %map, ptr %a, ptr %out) {
+entry:
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %elected = call {i32, i1} @llvm.nvvm.elect.sync(i32 -1)
+  %isLeader = extractvalue {i32, i1} %elected, 1
+  %target = addrspacecast ptr addrspace(3) @tile to ptr addrspace(7)
+  br i1 %isLeader, label %fill, label %wait
+fill:
+  call void @llvm.nvvm.prefetch.tensormap.p0(ptr %map)
+  call void @llvm.nvvm.mbarrier.init.shared(ptr addrspace(3) @full, i32 1)
+  call void @llvm.nvvm.fence.mbarrier_init.release.cluster()
+  %s = call i64 @llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta(ptr addrspace(3) @full, i32 512)
+  call void @llvm.nvvm.cp.async.bulk.tensor.g2s.tile.RANKd(ptr addrspace(7) %target, ptr addrspace(3) @full, ptr %map, VALUES, i16 0, i64 0, i1 false, i1 false, i32 0)
+  br label %wait
+wait:
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  br label %again
+again:
+  %came = call i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta(ptr addrspace(3) @full, i32 0)
+  br i1 %came, label %read, label %again
+read:
+  %at = mul i32 %t, 16
+  %from = getelementptr i8, ptr addrspace(3) @tile, i32 %at
+  %to = getelementptr i8, ptr %out, i32 %at
+  %v = load <4 x i32>, ptr addrspace(3) %from, align 16
+  store <4 x i32> %v, ptr %to, align 16
+  ret void
+}
+)";
+
+/// Returns `box` for a rank and coordinates.
+static std::string boxAt(const std::vector<int> &coordinates) {
+  std::string types, values, text = box;
+  for (int coordinate : coordinates) {
+    types += types.empty() ? "i32" : ", i32";
+    values += (values.empty() ? "i32 " : ", i32 ") + std::to_string(coordinate);
+  }
+  text = mutate(text, "TYPES", types);
+  text = mutate(text, "VALUES", values);
+  for (int i = 0; i < 2; ++i)
+    text = mutate(text, "RANK", std::to_string(coordinates.size()));
+  return text;
+}
+
+TEST(BulkBoxes, HaveUpToFiveDimensions) {
+  std::vector<uint64_t> sizes = {48, 3, 5, 2, 3};
+  std::vector<uint32_t> boxes = {64, 2, 2, 1, 2};
+  std::vector<int> begins = {16, 2, -1, 1, 1};
+  std::vector<uint16_t> source(48 * 3 * 5 * 2 * 3);
+  std::mt19937 random(7);
+  for (uint16_t &value : source)
+    value = static_cast<uint16_t>(random());
+  for (unsigned rank = 1; rank <= 5; ++rank) {
+    TensorMap map;
+    map.rank = rank;
+    map.elementBytes = 2;
+    unsigned rows = 1;
+    for (unsigned i = 0, stride = 2; i < rank; ++i) {
+      map.sizes[i] = sizes[i];
+      map.box[i] = i ? boxes[i] : 64;
+      rows *= i ? boxes[i] : 1;
+      stride *= static_cast<unsigned>(sizes[i]);
+      if (i + 1 < rank)
+        map.strides[i] = stride;
+    }
+    map.box[0] = 256 / rows; // 512 bytes in all
+    std::vector<uint16_t> expected;
+    for (unsigned row = 0; row < rows; ++row)
+      for (unsigned x = 0; x < map.box[0]; ++x) {
+        int64_t at = begins[0] + static_cast<int>(x), stride = 48;
+        bool isInside = at < 48;
+        for (unsigned i = 1, rest = row; i < rank; ++i) {
+          int64_t index = begins[i] + static_cast<int>(rest % boxes[i]);
+          isInside &= index >= 0 && index < static_cast<int64_t>(sizes[i]);
+          at += index * stride;
+          stride *= static_cast<int64_t>(sizes[i]);
+          rest /= boxes[i];
+        }
+        expected.push_back(isInside ? source[at] : 0);
+      }
+    std::vector<int> coordinates(begins.begin(), begins.begin() + rank);
+    for (Schedule schedule : schedules()) {
+      Device device;
+      map.address = device.upload(source);
+      ASSERT_EQ(map.invalid(), "");
+      unsigned char bytes[TensorMap::kBytes] = {};
+      std::memcpy(bytes, &map, sizeof(map));
+      device.firstArguments = {bytes};
+      uint64_t out = device.allocate<uint16_t>(256);
+      Result run = device.launch(boxAt(coordinates), 1, 32, schedule);
+      ASSERT_TRUE(run) << run.message;
+      EXPECT_EQ(device.download<uint16_t>(out, 256), expected) << rank;
+    }
+  }
+}
+
+TEST_F(Bulk, TheMapHasTheInstructionsRank) {
+  map.rank = 3;
+  map.sizes[2] = map.box[2] = 1;
+  map.strides[1] = kStride * kHeight;
+  Result run = launch(ring, {});
+  EXPECT_EQ(run.fault, Fault::Invalid);
+  EXPECT_NE(run.message.find("expected a tensor map of 2 dimensions but got 3"),
+            std::string::npos);
+}
+
 TEST_F(Bulk, MapsFollowTheDriversRules) {
   map.address = 16;
   EXPECT_EQ(map.invalid(), "");
-  map.stride = 200;
+  map.strides[0] = 200;
   EXPECT_NE(map.invalid().find("expected a stride that is a multiple of 16"),
             std::string::npos);
-  map.stride = kStride;
+  map.strides[0] = kStride;
   map.box[1] = 257;
   EXPECT_EQ(map.invalid(), "expected a box of 1 to 256 but got 257");
   map.box[1] = 8;

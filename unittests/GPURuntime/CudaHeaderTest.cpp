@@ -93,7 +93,26 @@ TEST(CudaHeader, NumbersAreTheDrivers) {
   EXPECT_EQ(ours::eventDisableTiming, unsigned(CU_EVENT_DISABLE_TIMING));
 }
 
+TEST(CudaHeader, NumbersOfTensorMapsAreTheDrivers) {
+  EXPECT_EQ(int(ours::MapUInt8), CU_TENSOR_MAP_DATA_TYPE_UINT8);
+  EXPECT_EQ(int(ours::MapUInt16), CU_TENSOR_MAP_DATA_TYPE_UINT16);
+  EXPECT_EQ(int(ours::MapFloat16), CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+  EXPECT_EQ(int(ours::MapFloat32), CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
+  EXPECT_EQ(int(ours::MapBFloat16), CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+  EXPECT_EQ(int(ours::InterleaveNone), CU_TENSOR_MAP_INTERLEAVE_NONE);
+  EXPECT_EQ(int(ours::SwizzleNone), CU_TENSOR_MAP_SWIZZLE_NONE);
+  EXPECT_EQ(int(ours::Swizzle32Bytes), CU_TENSOR_MAP_SWIZZLE_32B);
+  EXPECT_EQ(int(ours::Swizzle64Bytes), CU_TENSOR_MAP_SWIZZLE_64B);
+  EXPECT_EQ(int(ours::Swizzle128Bytes), CU_TENSOR_MAP_SWIZZLE_128B);
+  EXPECT_EQ(int(ours::PromoteNone), CU_TENSOR_MAP_L2_PROMOTION_NONE);
+  EXPECT_EQ(int(ours::Promote128Bytes), CU_TENSOR_MAP_L2_PROMOTION_L2_128B);
+  EXPECT_EQ(int(ours::FillZeros), CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  EXPECT_EQ(int(ours::FillNaNs),
+            CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
+}
+
 TEST(CudaHeader, StructuresAreTheDrivers) {
+  EXPECT_EQ(sizeof(ours::TensorMap), sizeof(CUtensorMap));
   EXPECT_EQ(sizeof(ours::KernelNodeParams), sizeof(CUDA_KERNEL_NODE_PARAMS_v3));
   EXPECT_EQ(offsetof(ours::KernelNodeParams, blockZ),
             offsetof(CUDA_KERNEL_NODE_PARAMS_v3, blockDimZ));

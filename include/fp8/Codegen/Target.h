@@ -83,8 +83,10 @@ struct GPUInfo {
   /// Limits of a multiprocessor, for the occupancy: warps, registers, shared
   /// memory, and concurrent blocks.
   int64_t warps = 0, registers = 0, sharedPerProcessor = 0, blocks = 0;
-  /// Whether it has `wgmma`.
+  /// Whether it has `wgmma` and TMA.
   bool hasWgmma = false;
+  /// The multiprocessors of its largest card; 0 where nothing depends on it.
+  int64_t processors = 0;
 
   /// Returns all supported architectures.
   static ArrayRef<GPUInfo> all();

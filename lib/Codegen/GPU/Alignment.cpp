@@ -3,8 +3,6 @@
 #include "Alignment.h"
 #include "BlockLowering.h"
 
-#include "fp8/Dialect/FP8/IR/FP8Ops.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -42,4 +40,23 @@ int64_t gpu_codegen::alignmentOf(Value buffer) {
   if (auto view = buffer.getDefiningOp<ViewLikeOpInterface>())
     return std::min(kLocalAlignment, alignmentOf(view.getViewSource()));
   return kLocalAlignment;
+}
+
+LaunchAlignments::LaunchAlignments(ModuleOp module) {
+  module.walk([&](LaunchOp launch) {
+    SmallVector<int64_t> own;
+    for (Value operand : launch.getOperands())
+      own.push_back(alignmentOf(operand));
+    auto [it, isNew] = known.try_emplace(launch.getKernel(), own);
+    if (!isNew)
+      for (auto [least, other] : llvm::zip(it->second, own))
+        least = std::min(least, other);
+  });
+}
+
+SmallVector<int64_t> LaunchAlignments::of(KernelOp kernel) const {
+  auto found = known.find(kernel.getSymName());
+  return found == known.end()
+             ? SmallVector<int64_t>(kernel.getNumArguments(), kLocalAlignment)
+             : found->second;
 }

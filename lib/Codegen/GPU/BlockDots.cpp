@@ -20,6 +20,36 @@ std::array<int64_t, 2> BlockLowering::alignmentsOf(linalg::GenericOp op) const {
   return result;
 }
 
+FailureOr<DotPlan> BlockLowering::planDot(linalg::GenericOp op,
+                                          ArrayRef<int64_t> sizes,
+                                          ArrayRef<int64_t> outStrides,
+                                          std::array<Type, 2> localInputs) {
+  return makeDotPlan(op, sizes, lowering::extentsIn(tile, op), outStrides,
+                     alignmentsOf(op), localInputs, dots);
+}
+
+FailureOr<DotPlan> BlockLowering::planWithTma(KernelOp kernel,
+                                              linalg::GenericOp dot,
+                                              GPUPlanAttr plan,
+                                              ArrayRef<int64_t> alignments) {
+  SmallVector<int64_t> sizes = lowering::extentsIn(plan.getTile(), dot), shape;
+  for (AffineExpr expr : dot.getIndexingMapsArray().back().getResults())
+    shape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);
+  std::array<Type, 2> localInputs;
+  std::array<int64_t, 2> aligned = {1, 1};
+  for (unsigned i = 0; i < 2; ++i) {
+    Value input = dot.getDpsInputs()[i];
+    if (auto argument = dyn_cast<BlockArgument>(input))
+      aligned[i] = alignments[argument.getArgNumber()];
+    else
+      localInputs[i] = input.getType();
+  }
+  DotOptions options = {plan.getThreads(), plan.getStages(), plan.getWgmma(),
+                        /*tma=*/true};
+  return makeDotPlan(dot, sizes, sizes, contraction::denseStrides(shape),
+                     aligned, localInputs, options);
+}
+
 int64_t BlockLowering::dotScratchBytes(linalg::GenericOp op,
                                        ArrayRef<int64_t> tile) {
   SmallVector<int64_t> sizes = lowering::extentsIn(tile, op);
@@ -29,10 +59,15 @@ int64_t BlockLowering::dotScratchBytes(linalg::GenericOp op,
   for (AffineExpr expr : op.getIndexingMapsArray().back().getResults())
     shape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);
   FailureOr<DotPlan> plan =
-      makeDotPlan(op, sizes, contraction::denseStrides(shape), alignmentsOf(op),
-                  localInputs, threads, stages, wgmma);
+      planDot(op, sizes, contraction::denseStrides(shape), localInputs);
   if (failed(plan))
     return 0;
+  if (plan->tma) {
+    maps = {plan->boxes[0].map, plan->boxes[1].map};
+    ringStages = plan->stages;
+    sumsPerThread = plan->tileRows * plan->tileColumns / plan->threads *
+                    (plan->hasParts() ? 2 : 1);
+  }
   if (plan->usesWgmma())
     dotAlignment = kWgmmaAlignment;
   return plan->getSharedBytes();
@@ -54,19 +89,21 @@ LogicalResult BlockLowering::emitDot(linalg::GenericOp op) {
   SmallVector<int64_t> strides;
   FailureOr<DotPlan> plan = failure();
   if (succeeded(contraction::stridesOf(contraction.out.getType(), strides)))
-    plan = makeDotPlan(op, contraction.sizes, strides, alignmentsOf(op),
-                       localInputs, threads, stages, wgmma);
+    plan = planDot(op, contraction.sizes, strides, localInputs);
   if (failed(plan))
     return op.emitError(
         "expected a contraction of memrefs of static shape and strides");
   if (!plan->usesWgmma() && threads != kDotThreads)
     return op.emitOpError("expected a plan with ")
            << kDotThreads << " threads for a dot but got " << threads;
+  if (dots.tma && !plan->tma)
+    return op.emitOpError("expected operands that TMA can bring, but ")
+           << plan->whyNotTma;
   auto memory = cast<MemRefType>(sharedArgument.getType());
   contraction.scratch = memref::ViewOp::create(
       builder, loc,
       MemRefType::get({plan->getSharedBytes()}, memory.getElementType(),
                       MemRefLayoutAttrInterface(), memory.getMemorySpace()),
       sharedArgument, constantIndex(dotOffset), ValueRange{});
-  return DotEmitter(builder, loc, *plan, thread).emit(contraction);
+  return DotEmitter(builder, loc, *plan, thread, ring.get()).emit(contraction);
 }

@@ -5,6 +5,8 @@
 #include "fp8/Codegen/GPU/Passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -20,6 +22,12 @@ using namespace mlir::fp8::gpu_codegen;
 /// multiprocessor of the largest card, so that this memory does not grow with
 /// the tensors.
 static constexpr int64_t kMostScratchBlocks = 256;
+/// The bytes of shared memory that the system keeps of each block.
+static constexpr int64_t kSystemShared = 1 << 10;
+/// The registers, at least, that a dot needs besides its sums.
+static constexpr int64_t kOtherRegisters = 24;
+/// The barrier of the warps that compute, beside the producer of TMA.
+static constexpr int64_t kComputeBarrier = 1;
 
 /// Returns true if `buffer` only passes values between ops of one nest, in
 /// registers.
@@ -90,8 +98,12 @@ LogicalResult BlockLowering::planScratch() {
   if (rows > 0 && !(scatter = findScatter()))
     return kernel->emitOpError("expected one scatter, because its plan says "
                                "how many rows a block owns");
-  // No part needs memory for a dot and for sums of columns.
-  dotBytes = std::max(dotBytes, columnSumBytes());
+  // Sums of columns use the memory of a dot, unless TMA brings the next tile's
+  // operands there meanwhile.
+  int64_t sumBytes = columnSumBytes();
+  int64_t otherBytes =
+      dots.tma ? llvm::alignTo(dotBytes, kLocalAlignment) + sumBytes
+               : std::max(dotBytes, sumBytes);
   auto place = [&](Local &local, std::pair<unsigned, unsigned> lifetime,
                    bool shared) {
     SmallVector<std::pair<int64_t, int64_t>> taken;
@@ -103,7 +115,7 @@ LogicalResult BlockLowering::planScratch() {
     return firstFit(taken, local.bytes);
   };
   int64_t available =
-      llvm::alignDown(target.sharedBytes - dotBytes, dotAlignment);
+      llvm::alignDown(target.sharedBytes - otherBytes, dotAlignment);
   sharedBytes = 0;
   for (auto &[buffer, local] : locals) {
     if (staysInNest(buffer, parts)) {
@@ -128,7 +140,8 @@ LogicalResult BlockLowering::planScratch() {
     placed.push_back({&local, lifetime, local.inShared});
   }
   dotOffset = llvm::alignTo(sharedBytes, dotAlignment);
-  sharedBytes = dotOffset + dotBytes;
+  sharedBytes = dotOffset + otherBytes;
+  sumOffset = dots.tma ? sharedBytes - sumBytes : dotOffset;
   if (sharedBytes > target.sharedBytes)
     return kernel->emitOpError("expected at most ")
            << target.sharedBytes << " bytes of shared memory but needs "
@@ -145,21 +158,35 @@ LogicalResult BlockLowering::measure() {
   return planScratch();
 }
 
+int64_t BlockLowering::blocksTogether() const {
+  int64_t blocks = target.sharedPerProcessor / (sharedBytes + kSystemShared);
+  if (dots.tma)
+    blocks = std::min({blocks, target.warps * kWarp / getThreads(),
+                       target.registers /
+                           (getThreads() * (sumsPerThread + kOtherRegisters))});
+  return std::max<int64_t>(blocks, 1);
+}
+
 int64_t BlockLowering::getBlocks() {
   if (rows > 0)
     return llvm::divideCeil(scatter->numRows, rows);
-  return scratchBytes > 0 ? std::min(countTasks(), kMostScratchBlocks)
-                          : countTasks();
+  int64_t blocks = countTasks();
+  if (scratchBytes > 0)
+    blocks = std::min(blocks, kMostScratchBlocks);
+  if (!dots.tma)
+    return blocks;
+  return std::min(blocks, processors * blocksTogether());
 }
 
-/// Shared and global memory become trailing arguments. A block runs one task,
-/// or every task whose number is congruent to its own modulo the number of
-/// blocks.
+/// Global memory, tensor maps and shared memory become trailing arguments.
 Value BlockLowering::prepareArguments() {
   if (scratchBytes > 0)
     scratchArgument = body().addArgument(
         MemRefType::get({scratchBytes * getBlocks()}, builder.getI8Type()),
         loc);
+  for (unsigned i = 0; i < maps.size(); ++i)
+    mapArguments.push_back(body().addArgument(
+        LLVM::LLVMPointerType::get(builder.getContext()), loc));
   if (sharedBytes > 0) {
     auto space = gpu::AddressSpaceAttr::get(builder.getContext(),
                                             gpu::AddressSpace::Workgroup);
@@ -170,15 +197,89 @@ Value BlockLowering::prepareArguments() {
   }
   thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
   block = gpu::BlockIdOp::create(builder, loc, gpu::Dimension::x);
+  return block;
+}
+
+/// Emits a barrier of the threads that compute.
+void BlockLowering::emitBarrier() {
+  if (!ring) {
+    gpu::BarrierOp::create(builder, loc);
+    return;
+  }
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(builder, loc, value, 32);
+  };
+  NVVM::BarrierOp::create(builder, loc, TypeRange(), number(kComputeBarrier),
+                          number(threads), NVVM::BarrierReductionAttr(),
+                          Value());
+}
+
+/// A block runs one task, or every task whose number is congruent to its own
+/// modulo the number of blocks.
+Value BlockLowering::emitTaskLoop(Value first) {
   if (rows > 0 || getBlocks() == countTasks())
-    return block;
+    return first;
   auto loop =
-      scf::ForOp::create(builder, loc, block, constantIndex(countTasks()),
+      scf::ForOp::create(builder, loc, first, constantIndex(countTasks()),
                          constantIndex(getBlocks()));
   builder.setInsertionPoint(loop.getBody()->getTerminator());
-  // All threads must have finished reading the previous task's data.
-  gpu::BarrierOp::create(builder, loc);
+  // All threads must have finished reading the previous task's data. The
+  // producer only needs room in the ring.
+  if (!ring || !ring->fills)
+    emitBarrier();
   return loop.getInductionVar();
+}
+
+LogicalResult BlockLowering::emitTasks(Value first) {
+  return dots.tma ? emitTasksWithTma(first) : emitTask(emitTaskLoop(first));
+}
+
+/// One thread of the last warp, the producer, asks for the operands of all
+/// tasks. The other warps compute, with barriers of their own.
+LogicalResult BlockLowering::emitTasksWithTma(Value first) {
+  auto memory = cast<MemRefType>(sharedArgument.getType());
+  int64_t bytes = 2 * kBarrierBytes * ringStages;
+  Value barriers = memref::ViewOp::create(
+      builder, loc,
+      MemRefType::get({bytes}, memory.getElementType(),
+                      MemRefLayoutAttrInterface(), memory.getMemorySpace()),
+      sharedArgument, constantIndex(dotOffset + dotBytes - bytes),
+      ValueRange{});
+  auto made = std::make_unique<TmaRing>(
+      builder, loc, barriers, ringStages,
+      std::array<Value, 2>{mapArguments[0], mapArguments[1]});
+  ifThen(isBelow(thread, 1), [&] { made->makeBarriers(threads / kWarp); });
+  gpu::BarrierOp::create(builder, loc); // of all threads
+  ring = std::move(made);
+  auto branch = scf::IfOp::create(builder, loc, isBelow(thread, threads),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(branch.elseBlock()->getTerminator());
+  Value isLeader = NVVM::ElectSyncOp::create(builder, loc, builder.getI1Type(),
+                                             /*membermask=*/Value());
+  auto leader = scf::IfOp::create(builder, loc, isLeader);
+  builder.setInsertionPoint(leader.thenBlock()->getTerminator());
+  for (BlockArgument map : mapArguments)
+    NVVM::PrefetchOp::create(builder, loc, NVVM::PrefetchCacheLevelAttr(),
+                             NVVM::CacheEvictionPriorityAttr(), map, Value(),
+                             /*tensormap=*/true);
+  ring->fills = true;
+  LogicalResult result = emitTask(emitTaskLoop(first));
+  ring->fills = false;
+  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+  return failed(result) ? result : emitTask(emitTaskLoop(first));
+}
+
+/// The producer only brings the operands of dots.
+LogicalResult BlockLowering::emitParts() {
+  if (!ring || !ring->fills)
+    return KernelLowering::emitParts();
+  for (const auto &part : parts)
+    if (auto *op = std::get_if<Operation *>(&part))
+      if (auto generic = dyn_cast<linalg::GenericOp>(*op))
+        if (failed(emitDot(generic)))
+          return failure();
+  return success();
 }
 
 Value BlockLowering::placeLocal(const Local &local, MemRefType type) {
@@ -255,4 +356,3 @@ std::optional<int64_t> BlockLowering::alignmentOf(Value buffer, AffineMap map,
   return std::min(base, aligned * bytes);
 }
 
-void BlockLowering::emitPartEnd() { gpu::BarrierOp::create(builder, loc); }

@@ -4,6 +4,8 @@
 #define FP8_LIB_CODEGEN_GPU_BLOCKLOWERING_H
 
 #include "../Lowering/LowerKernels/KernelLowering.h"
+#include "DotPlan.h"
+#include "TmaRing.h"
 
 #include "fp8/Codegen/Target.h"
 
@@ -34,11 +36,23 @@ public:
       : KernelLowering(kernel, domain, plan.getTile(), plan.getSumTile(),
                        inOrder ? std::optional(plan.getTile().back())
                                : std::nullopt),
-        target(target), threads(plan.getThreads()), stages(plan.getStages()),
-        wgmma(plan.getWgmma()), rows(plan.getRows()), alignments(alignments) {}
+        target(target), threads(plan.getThreads()),
+        dots{threads, plan.getStages(), plan.getWgmma(), plan.getTma()},
+        rows(plan.getRows()), processors(target.processors),
+        alignments(alignments) {}
+
+  /// Sets for how many multiprocessors blocks that run several tiles are
+  /// counted.
+  void setProcessors(int64_t number) { processors = number; }
 
   /// Finds out what memory the kernel needs, without emitting code.
   LogicalResult measure();
+
+  /// Plans the only dot of a kernel with TMA, if TMA can bring its operands.
+  /// `alignments` are those of the kernel's arguments.
+  static FailureOr<DotPlan> planWithTma(KernelOp kernel, linalg::GenericOp dot,
+                                        GPUPlanAttr plan,
+                                        ArrayRef<int64_t> alignments);
 
   /// Bytes of shared memory, and of global memory per block.
   int64_t getSharedBytes() const { return sharedBytes; }
@@ -54,10 +68,17 @@ public:
   std::optional<Scatter> findScatter() const;
   /// Returns whether several threads can share the sums of a column.
   bool hasColumnSums() const;
+  /// The threads of a block. With TMA, one more warp than those that compute.
+  int64_t getThreads() const { return threads + (dots.tma ? kWarp : 0); }
+  /// The tensor maps that are the kernel's last parameters.
+  ArrayRef<TensorMapAttr> getTensorMaps() const { return maps; }
   /// The alignment that shared memory needs.
   int64_t getSharedAlignment() const { return dotAlignment; }
-  /// Returns the number of blocks; less than that of tiles if blocks need
-  /// global memory.
+  /// Returns how many blocks a multiprocessor can run at once, at most.
+  int64_t blocksTogether() const;
+  /// Returns the number of blocks: less than that of tiles if blocks need
+  /// global memory, or if one warp can bring the next tile's operands
+  /// meanwhile.
   int64_t getBlocks();
   /// The argument for shared memory that the lowering has added; null if none
   /// is needed.
@@ -66,9 +87,14 @@ public:
 private:
   LogicalResult planScratch() override;
   Value prepareArguments() override;
+  LogicalResult emitTasks(Value first) override;
+  LogicalResult emitParts() override;
   int64_t dotScratchBytes(linalg::GenericOp op,
                           ArrayRef<int64_t> sizes) override;
   std::array<int64_t, 2> alignmentsOf(linalg::GenericOp op) const;
+  FailureOr<DotPlan> planDot(linalg::GenericOp op, ArrayRef<int64_t> sizes,
+                             ArrayRef<int64_t> outStrides,
+                             std::array<Type, 2> localInputs);
   Value placeLocal(const Local &local, MemRefType type) override;
   Value viewLocal(const Local &local, MemRefType type);
   LogicalResult emitDot(linalg::GenericOp op) override;
@@ -78,7 +104,7 @@ private:
   void keepOwnRows(Value row);
   void emitParallelLoops(const Nest &nest, Loops &loops,
                          ArrayRef<unsigned> order) override;
-  void emitPartEnd() override;
+  void emitPartEnd() override { emitBarrier(); }
   std::optional<int64_t> alignmentOf(Value buffer, AffineMap map,
                                      const Nest &nest, int64_t lanes) override;
 
@@ -138,26 +164,35 @@ private:
                                 function_ref<SmallVector<Value>()> body,
                                 function_ref<SmallVector<Value>()> otherwise);
   void ifThen(Value condition, function_ref<void()> body);
+  void emitBarrier();
+  Value emitTaskLoop(Value first);
+  LogicalResult emitTasksWithTma(Value first);
   Value isBelow(Value index, int64_t bound);
 
   const GPUInfo &target;
+  /// The threads that compute.
   int64_t threads;
-  /// The number of stages of operands that `cp.async` copies.
-  int64_t stages;
-  /// Whether `wgmma` may compute dots.
-  bool wgmma;
+  DotOptions dots;
   /// The rows of a scatter's result that a block owns; 0 if there is one block.
   int64_t rows;
   /// The only scatter of the kernel, if blocks own rows.
   std::optional<Scatter> scatter;
+  int64_t processors;
   /// The alignment of each argument, in bytes.
   SmallVector<int64_t> alignments;
   int64_t sharedBytes = 0, scratchBytes = 0;
   /// The offset of the memory for dots in shared memory.
   int64_t dotOffset = 0;
+  /// The offset of the memory for sums of columns.
+  int64_t sumOffset = 0;
   /// The alignment of that offset.
   int64_t dotAlignment = kLocalAlignment;
   BlockArgument sharedArgument, scratchArgument;
+  // With TMA.
+  SmallVector<TensorMapAttr> maps;
+  SmallVector<BlockArgument> mapArguments;
+  int64_t ringStages = 0, sumsPerThread = 0;
+  std::unique_ptr<TmaRing> ring;
   Value block, thread; // indices
   /// The threads that share the sums of one point, in the current nest.
   int64_t groupThreads = 1;

@@ -228,7 +228,7 @@ bool BlockLowering::emitColumnSums(const Nest &nest, Loops &loops,
         arith::AndIOp::create(builder, loc, isBelow(sums.group, sums.groups),
                               isBelow(number, sums.numBlocks));
     ifThen(exists, [&] { storeColumnSums(nest, loops, blocks, sums, number); });
-    gpu::BarrierOp::create(builder, loc);
+    emitBarrier();
     Value left = arith::SubIOp::create(builder, loc,
                                        constantIndex(sums.numBlocks), first);
     Value count =
@@ -238,7 +238,7 @@ bool BlockLowering::emitColumnSums(const Nest &nest, Loops &loops,
           return addColumnSums(sums, count, rounds.getRegionIterArgs());
         });
     // The next round overwrites the sums.
-    gpu::BarrierOp::create(builder, loc);
+    emitBarrier();
     scf::YieldOp::create(builder, loc, next);
   }
   ifThen(isBelow(thread, sums.columns), [&] {
@@ -261,7 +261,7 @@ SmallVector<Value> BlockLowering::startColumnSums(const Nest &nest,
                                                   ColumnSums &sums) {
   setIndices(sums.column, order, counts, 1, loops);
   SmallVector<Value> carried, losses;
-  int64_t offset = dotOffset;
+  int64_t offset = sumOffset;
   for (auto [output, combiner] :
        llvm::zip(sums.accumulators.outputs, sums.accumulators.combiners)) {
     carried.push_back(

@@ -58,12 +58,39 @@ public:
       if (Attribute threads =
               func->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
         func->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), threads);
+    markTensorMaps();
     // The launch sets the size of this shared memory. Upstream's alignment of
     // 16 bytes is too small for the swizzles of wgmma.
     for (auto global : getOperation().getOps<LLVM::GlobalOp>()) {
       auto array = dyn_cast<LLVM::LLVMArrayType>(global.getGlobalType());
       if (array && array.getNumElements() == 0)
         global.setAlignment(gpu_codegen::kWgmmaAlignment);
+    }
+  }
+
+private:
+  /// Tensor maps, the last parameters of a kernel, are passed by value, in the
+  /// memory of parameters, where TMA reads them. (The conversion of gpu.func
+  /// drops these attributes.)
+  void markTensorMaps() {
+    auto launch = getOperation()->getAttrOfType<GPULaunchAttr>(
+        FP8Dialect::kGPULaunchAttrName);
+    if (!launch || launch.getMaps().empty())
+      return;
+    Builder builder(&getContext());
+    auto bytes = LLVM::LLVMArrayType::get(builder.getI8Type(),
+                                          gpu_codegen::kTensorMapBytes);
+    for (auto func : getOperation().getOps<LLVM::LLVMFuncOp>()) {
+      unsigned end = func.getNumArguments();
+      for (unsigned i = end - launch.getMaps().size(); i < end; ++i) {
+        func.setArgAttr(i, LLVM::LLVMDialect::getByValAttrName(),
+                        TypeAttr::get(bytes));
+        func.setArgAttr(
+            i, LLVM::LLVMDialect::getAlignAttrName(),
+            builder.getI64IntegerAttr(gpu_codegen::kTensorMapAlignment));
+        func.setArgAttr(i, NVVM::NVVMDialect::getGridConstantAttrName(),
+                        builder.getUnitAttr());
+      }
     }
   }
 };

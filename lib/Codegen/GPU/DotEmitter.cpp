@@ -15,7 +15,8 @@
 //     sums -> result
 //
 // DotStages.cpp copies operands to shared memory; DotMma.cpp and DotWgmma.cpp
-// multiply them there.
+// multiply them there. With TMA, another warp runs the same loops and fills the
+// stages (DotTma.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -101,6 +102,8 @@ void DotEmitter::forSums(function_ref<void(int64_t, Value, Value)> body) {
 }
 
 DotEmitter::Values DotEmitter::zeros() {
+  if (fills())
+    return {};
   int64_t count = plan.tileRows * plan.tileColumns / plan.threads;
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
   return Values(count, zero);
@@ -141,6 +144,8 @@ DotEmitter::Values DotEmitter::computeStage(Value stage, Values sums) {
 /// Adds the sums of a run, multiplied by the scales that its products share.
 void DotEmitter::addScaled(Values &sums, ValueRange part, Places places,
                            Value k0) {
+  if (fills())
+    return;
   Places run = moved(places, plan.k, k0);
   auto scaleOf = [&](unsigned operand, Value index) -> Value {
     Ref ref = atIndex(run, sideOf(operand), index).scales[operand];
@@ -150,6 +155,8 @@ void DotEmitter::addScaled(Values &sums, ValueRange part, Places places,
     return scale;
   };
   auto limit = [&](unsigned operand, Value index) -> Value {
+    if (plan.sharesScale[operand])
+      return first[operand];
     int64_t extent = volumeOf(sideOf(operand));
     index = add(first[operand], index);
     if (extent % plan.extentOf(operand) == 0)
@@ -173,6 +180,8 @@ void DotEmitter::addScaled(Values &sums, ValueRange part, Places places,
 }
 
 void DotEmitter::storeSums(ValueRange sums, Places places) {
+  if (fills())
+    return;
   forSums([&](int64_t number, Value row, Value column) {
     Places place = atIndex(places, plan.rows, add(first[0], row));
     place = atIndex(place, plan.columns, add(first[1], column));
@@ -200,6 +209,10 @@ DotEmitter::forValues(int64_t to, int64_t step, ValueRange carried,
                       function_ref<Values(Value, ValueRange)> body) {
   if (to <= step)
     return body(cst(0), carried);
+  if (carried.empty()) { // The producer has no sums.
+    forLoop(0, to, step, [&](Value i) { body(i, {}); });
+    return {};
+  }
   auto loop = scf::ForOp::create(b, loc, cst(0), cst(to), cst(step), carried);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(loop.getBody());
@@ -211,6 +224,12 @@ DotEmitter::forValues(int64_t to, int64_t step, ValueRange carried,
 /// Adds `extent` products, from k0 on, to `sums`.
 DotEmitter::Values DotEmitter::sumRun(Places places, Value k0, int64_t extent,
                                       Values sums) {
+  if (plan.tma && !fills())
+    return multiplyRun(extent, sums);
+  if (plan.tma) {
+    fillRun(places, k0, extent);
+    return {};
+  }
   int64_t depth = plan.stageDepth();
   Run run = {{planCopy(0), planCopy(1)},
              k0,
@@ -294,9 +313,10 @@ void DotEmitter::forOuter(ArrayRef<Dim> dims, Places places) {
 }
 
 LogicalResult DotEmitter::emit(const ContractionTile &tile) {
-  FailureOr<Places> places = place(tile);
-  if (failed(places))
+  FailureOr<contraction::Places> start = place(tile);
+  if (failed(start))
     return failure();
+  Places places = {*start, firstCoordinates(tile)};
   accumulates = tile.accumulate;
   auto type = cast<MemRefType>(tile.scratch.getType());
   auto view = [&](Type element) -> Value {
@@ -321,6 +341,6 @@ LogicalResult DotEmitter::emit(const ContractionTile &tile) {
     warpRow = div(thread, kFmaColumns);
     warpColumn = rem(thread, kFmaColumns);
   }
-  forOuter(plan.outer, *places);
+  forOuter(plan.outer, places);
   return success();
 }

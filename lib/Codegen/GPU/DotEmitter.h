@@ -5,17 +5,27 @@
 
 #include "../Contraction/Places.h"
 #include "DotPlan.h"
+#include "TmaRing.h"
 
 namespace mlir::fp8::gpu_codegen {
 
-using contraction::Places;
 using contraction::Ref;
 
-/// Emits the code of a dot according to its plan.
+/// The current positions in the operands and their scales, and the coordinates
+/// in the tensor maps of TMA.
+struct Places : contraction::Places {
+  std::array<SmallVector<Value>, 2> coordinates;
+};
+
+/// Emits the code of a dot according to its plan. If TMA brings the operands,
+/// it emits either the producer's part or that of the other warps, as the ring
+/// says.
 class DotEmitter : public contraction::PlaceBuilder {
 public:
-  DotEmitter(OpBuilder &b, Location loc, const DotPlan &plan, Value thread)
-      : PlaceBuilder(b, loc, plan.scaled), plan(plan), thread(thread) {}
+  DotEmitter(OpBuilder &b, Location loc, const DotPlan &plan, Value thread,
+             TmaRing *ring = nullptr)
+      : PlaceBuilder(b, loc, plan.scaled), plan(plan), ring(ring),
+        thread(thread) {}
 
   /// Emits the dot of `tile`, whose scratch is shared memory.
   LogicalResult emit(const ContractionTile &tile);
@@ -86,8 +96,20 @@ private:
   void showToWgmma();
   Value descriptorOf(unsigned operand, Value stage);
   Value startProducts(Value stage, ValueRange sums);
+  Values valuesOf(Value made, unsigned count);
   Values waitForProducts(Value made, unsigned count);
   Values sumRunByWgmma(Places places, const Run &run, Values sums);
+
+  // TMA.
+  bool fills() const { return ring && ring->fills; }
+  std::array<SmallVector<Value>, 2>
+  firstCoordinates(const ContractionTile &tile);
+  Places moved(Places places, const Dim &dim, Value i);
+  void fillStage(Places places, Value k);
+  void fillRun(Places places, Value k0, int64_t extent);
+  void releaseStage(Value condition);
+  Values inRegisters(ValueRange sums);
+  Values multiplyRun(int64_t extent, Values sums);
 
   // Sums.
   Values computeStage(Value stage, Values sums);
@@ -119,6 +141,7 @@ private:
   }
 
   const DotPlan &plan;
+  TmaRing *ring;
   /// If true, the sums are added to the values in the result.
   bool accumulates = false;
   Value thread, lane, warpRow, warpColumn;

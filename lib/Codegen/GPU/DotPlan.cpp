@@ -15,6 +15,8 @@ using namespace mlir::fp8::gpu_codegen;
 
 /// The rows and columns of a block's tile if the dot is at least as large.
 static constexpr int64_t kTileRows = 64, kTileColumns = 128;
+/// The columns if TMA brings the operands and there are no partial sums.
+static constexpr int64_t kWideColumns = 256;
 /// The most rows that one access reads when an operand is transposed.
 static constexpr int64_t kMostTurned = 4;
 /// The columns if registers hold both sums and partial sums, if an operand is
@@ -173,19 +175,20 @@ static void chooseCopies(std::array<Type, 2> localInputs, int64_t stages,
         llvm::divideCeil(plan.run, plan.stageDepth()), kFewestStages, stages);
 }
 
-/// Chooses the tile that a block computes at once, and the warps along its
-/// sides.
-static void chooseTile(DotPlan &plan) {
+/// Chooses the tile that a block computes at once, for a dot of this many rows
+/// and columns, and the warps along its sides.
+static void chooseTile(int64_t rows, int64_t columns, DotPlan &plan) {
   auto fit = [](int64_t extent, int64_t least, int64_t most) {
     return std::clamp<int64_t>(llvm::PowerOf2Ceil(extent), least, most);
   };
-  int64_t rows = volumeOf(plan.rows), columns = volumeOf(plan.columns);
   if (plan.usesWgmma()) {
     plan.warpRows = plan.threads / kWarp;
     plan.warpColumns = 1;
     plan.tileRows = plan.threads / kWarpgroup * kWgmmaRows;
-    plan.tileColumns =
-        fit(columns, kMmaColumns, plan.hasParts() ? kFewColumns : kTileColumns);
+    // What TMA brings takes no registers.
+    int64_t most = plan.hasParts() ? (plan.tma ? kTileColumns : kFewColumns)
+                                   : (plan.tma ? kWideColumns : kTileColumns);
+    plan.tileColumns = fit(columns, kMmaColumns, most);
     return;
   }
   bool turns = llvm::any_of(plan.operands, [](const OperandPlan &own) {
@@ -204,10 +207,75 @@ static void chooseTile(DotPlan &plan) {
   }
 }
 
+/// Returns why TMA cannot bring an operand, or an empty string.
+static std::string whyNotByTma(const OperandPlan &own, Type local,
+                               int64_t alignment) {
+  if (local)
+    return "the block computes it";
+  if (own.from != own.to)
+    return "it is converted";
+  if (!own.alongK)
+    return "it is not contiguous along k";
+  if (alignment % kPiece != 0)
+    return "it may begin at an address that is no multiple of 16 bytes";
+  return "";
+}
+
+/// Plans the boxes of both operands. If TMA cannot bring them, `whyNotTma` says
+/// why.
+static void chooseBoxes(linalg::GenericOp op,
+                        const contraction::LoopInfo &loops,
+                        ArrayRef<int64_t> whole,
+                        std::array<int64_t, 2> alignments,
+                        std::array<Type, 2> localInputs, DotPlan &plan) {
+  std::string why;
+  if (!plan.usesWgmma())
+    why = "wgmma does not compute the dot";
+  else if (plan.run != plan.k.size && plan.run % plan.stageDepth() != 0)
+    // A box would reach into the next run.
+    why = "its runs of " + std::to_string(plan.run) +
+          " elements do not consist of whole stages";
+  for (unsigned i = 0; i < 2 && why.empty(); ++i) {
+    why = whyNotByTma(plan.operands[i], localInputs[i], alignments[i]);
+    if (why.empty()) {
+      auto boxes = planBoxes(op, loops, whole, plan, i, why);
+      if (succeeded(boxes))
+        plan.boxes[i] = *boxes;
+    }
+    if (!why.empty())
+      why = (i ? "the rhs: " : "the lhs: ") + why;
+  }
+  plan.tma = why.empty();
+  plan.whyNotTma = why;
+}
+
+/// Returns the product of the extents of some loops.
+static int64_t productOf(ArrayRef<unsigned> dims, ArrayRef<int64_t> extents) {
+  int64_t volume = 1;
+  for (unsigned d : dims)
+    volume *= extents[d];
+  return volume;
+}
+
+/// Finds out whether all rows, or columns, of a tile have one scale.
+static void findSharedScales(ArrayRef<int64_t> whole, DotPlan &plan) {
+  for (unsigned i = 0; i < 2; ++i) {
+    ArrayRef<Dim> dims = i ? plan.columns : plan.rows;
+    int64_t extent = plan.extentOf(i);
+    plan.sharesScale[i] = llvm::all_of(dims, [&](const Dim &dim) {
+      const contraction::ScaleStep &step = dim.scales[i];
+      // A tile begins at a multiple of its extent.
+      return step.stride == 0 || (dims.size() == 1 && dim.loops.size() == 1 &&
+                                  step.tile % extent == 0 &&
+                                  whole[dim.loops.front().first] % extent == 0);
+    });
+  }
+}
+
 FailureOr<DotPlan> gpu_codegen::makeDotPlan(
-    linalg::GenericOp op, ArrayRef<int64_t> sizes, ArrayRef<int64_t> outStrides,
-    std::array<int64_t, 2> alignments, std::array<Type, 2> localInputs,
-    int64_t threads, int64_t stages, bool wgmma) {
+    linalg::GenericOp op, ArrayRef<int64_t> sizes, ArrayRef<int64_t> whole,
+    ArrayRef<int64_t> outStrides, std::array<int64_t, 2> alignments,
+    std::array<Type, 2> localInputs, const DotOptions &options) {
   FailureOr<ContractionDims> dims = inferContractionDims(op);
   if (failed(dims))
     return failure();
@@ -216,7 +284,8 @@ FailureOr<DotPlan> gpu_codegen::makeDotPlan(
   if (failed(loops))
     return failure();
   DotPlan plan;
-  plan.threads = threads;
+  plan.threads = options.threads;
+  plan.tma = options.tma;
   for (unsigned i = 0; i < 2; ++i)
     plan.scaled[i] = dims->scales[i].has_value();
   setTypes(op, plan);
@@ -226,8 +295,11 @@ FailureOr<DotPlan> gpu_codegen::makeDotPlan(
   plan.outerK = contraction::mergeDims(dims->k, *loops, 0);
   plan.k = takeInnerK(plan.outerK);
   plan.run = runOf(op, plan.k);
-  if (wgmma && plan.multiplier == Multiplier::MmaSync &&
-      volumeOf(plan.rows) >= kWgmmaRows)
+  ArrayRef<int64_t> extents = options.tma ? whole : sizes;
+  int64_t rows = productOf(dims->m, extents),
+          columns = productOf(dims->n, extents);
+  if (options.wgmma && plan.multiplier == Multiplier::MmaSync &&
+      rows >= kWgmmaRows)
     plan.multiplier = Multiplier::Wgmma;
   int64_t runBytes = llvm::alignTo(plan.run * plan.elementBytes(), kMmaBytes);
   plan.stageBytes =
@@ -235,9 +307,19 @@ FailureOr<DotPlan> gpu_codegen::makeDotPlan(
           ? std::min<int64_t>(kWgmmaStageBytes, llvm::PowerOf2Ceil(runBytes))
           : std::min(kStageBytes, runBytes);
   chooseLines(plan);
-  chooseTile(plan);
+  chooseTile(rows, columns, plan);
+  findSharedScales(whole, plan);
   for (unsigned i = 0; i < 2; ++i)
     chooseAccess(*loops, i, alignments[i], plan);
-  chooseCopies(localInputs, stages, plan);
+  chooseCopies(localInputs, options.stages, plan);
+  if (!options.tma)
+    return plan;
+  chooseBoxes(op, *loops, whole, alignments, localInputs, plan);
+  // The ring goes on from one run to the next.
+  int64_t stages = volumeOf(plan.outerK) *
+                   llvm::divideCeil(plan.k.size, plan.run) *
+                   llvm::divideCeil(plan.run, plan.stageDepth());
+  if (plan.tma)
+    plan.stages = std::clamp<int64_t>(stages, kFewestStages, options.stages);
   return plan;
 }

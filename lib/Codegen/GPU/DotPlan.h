@@ -3,7 +3,7 @@
 #ifndef FP8_LIB_CODEGEN_GPU_DOTPLAN_H
 #define FP8_LIB_CODEGEN_GPU_DOTPLAN_H
 
-#include "../Contraction/Loops.h"
+#include "TensorMaps.h"
 
 namespace mlir::fp8::gpu_codegen {
 
@@ -24,10 +24,12 @@ inline constexpr int64_t kWarpgroup = 128, kWgmmaRows = 64;
 inline constexpr int64_t kStageBytes = 64, kWgmmaStageBytes = 128;
 /// The alignment of the tiles of `wgmma`: eight lines of a swizzle.
 inline constexpr int64_t kWgmmaAlignment = 8 * kWgmmaStageBytes;
+/// The bytes of an mbarrier.
+inline constexpr int64_t kBarrierBytes = 8;
 /// The bytes that one `cp.async` copies, and that `ldmatrix` reads of a line.
 inline constexpr int64_t kPiece = 16;
-/// The number of stages in shared memory. While one is read, others are filled.
-/// Two are enough for operands that are copied through registers.
+/// The number of stages in shared memory. While some are read, others are
+/// filled. Two are enough for operands that are copied through registers.
 inline constexpr int64_t kFewestStages = 2, kMostStages = 4;
 
 /// How an operand is copied to shared memory.
@@ -59,10 +61,17 @@ struct DotPlan {
   int64_t threads = 0;
   std::array<OperandPlan, 2> operands;
   std::array<bool, 2> scaled = {false, false};
+  /// Whether all rows or columns of a tile have one scale.
+  std::array<bool, 2> sharesScale = {false, false};
   /// The products in one partial sum: all of k if there are no partial sums.
   int64_t run = 0;
   /// The bytes of a stage along k, and the number of stages in shared memory.
   int64_t stageBytes = 0, stages = kFewestStages;
+  /// If true, a warp of its own brings both operands by TMA, in these boxes.
+  /// Otherwise `whyNotTma` says why it does not, if it was asked for.
+  bool tma = false;
+  std::string whyNotTma;
+  std::array<OperandBoxes, 2> boxes;
   /// The tile that the block computes at once, and the number of warps along
   /// each side of it.
   int64_t tileRows = 0, tileColumns = 0, warpRows = 0, warpColumns = 0;
@@ -106,20 +115,37 @@ struct DotPlan {
     return lines(operand) * lineDistance(operand);
   }
   int64_t stageSize() const { return stageSize(0) + stageSize(1); }
-  int64_t getSharedBytes() const { return stages * stageSize(); }
+  /// Returns the bytes of all stages, and of the two barriers of each that TMA
+  /// needs, which follow them.
+  int64_t getSharedBytes() const {
+    return stages * (stageSize() + (tma ? 2 * kBarrierBytes : 0));
+  }
 };
 
-/// Plans a tile of `op` whose result has the strides `outStrides`. `alignments`
-/// are those of the operands in bytes. `localInputs` are the types of operands
-/// that the block has computed itself, null for others. Operands that
-/// `cp.async` copies have up to `stages` stages. If `wgmma` is set, the plan
-/// uses `wgmma` where it can. Fails if `op` is no contraction of operands with
-/// known strides.
+/// What the plan of a kernel says about its dots.
+struct DotOptions {
+  /// The threads that compute.
+  int64_t threads = 0;
+  /// The most stages of operands that are copied asynchronously.
+  int64_t stages = kFewestStages;
+  /// Whether dots use `wgmma` where they can.
+  bool wgmma = false;
+  /// Whether TMA brings the operands of the kernel's only dot, if it can.
+  bool tma = false;
+};
+
+/// Plans a tile of `op` whose result has the strides `outStrides`. `sizes` are
+/// the extents of its loops; `whole` are those of the kernel's largest tile,
+/// which have one plan with all others if TMA brings operands. `alignments` are
+/// those of the operands in bytes. `localInputs` are the types of operands that
+/// the block has computed itself, null for others. Fails if `op` is no
+/// contraction of operands with known strides.
 FailureOr<DotPlan> makeDotPlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
+                               ArrayRef<int64_t> whole,
                                ArrayRef<int64_t> outStrides,
                                std::array<int64_t, 2> alignments,
-                               std::array<Type, 2> localInputs, int64_t threads,
-                               int64_t stages, bool wgmma);
+                               std::array<Type, 2> localInputs,
+                               const DotOptions &options);
 
 /// Returns true if `mma.sync` and `wgmma` can multiply the operands.
 bool multipliesMatrices(linalg::GenericOp dot);

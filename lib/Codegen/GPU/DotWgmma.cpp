@@ -97,12 +97,17 @@ Value DotEmitter::startProducts(Value stage, ValueRange sums) {
   return made;
 }
 
-DotEmitter::Values DotEmitter::waitForProducts(Value made, unsigned count) {
-  NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 0);
+/// Returns the sums of this thread. Before a wait, only `wgmma` may use them.
+DotEmitter::Values DotEmitter::valuesOf(Value made, unsigned count) {
   Values sums;
   for (unsigned i = 0; i < count; ++i)
     sums.push_back(LLVM::ExtractValueOp::create(b, loc, made, i));
   return sums;
+}
+
+DotEmitter::Values DotEmitter::waitForProducts(Value made, unsigned count) {
+  NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 0);
+  return valuesOf(made, count);
 }
 
 /// Multiplies a stage while cp.async copies later ones, or while the next one

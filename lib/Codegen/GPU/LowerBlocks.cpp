@@ -54,7 +54,9 @@ static gpu::GPUFuncOp toGPU(func::FuncOp func, BlockArgument shared,
                                        builder.getI64IntegerAttr(alignment));
   // The size of each buffer; the emulator checks accesses against it.
   for (auto [index, type] : llvm::enumerate(types)) {
-    auto buffer = cast<MemRefType>(type);
+    auto buffer = dyn_cast<MemRefType>(type);
+    if (!buffer) // a tensor map
+      continue;
     Type element = buffer.getElementType();
     int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
     int64_t bytes = buffer.getNumElements() * llvm::divideCeil(bits, 8);
@@ -94,12 +96,14 @@ namespace {
 
 class LowerBlocks : public fp8::impl::LowerBlocksBase<LowerBlocks> {
 public:
+  using LowerBlocksBase::LowerBlocksBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<GPUTargetAttr> target = gpuTargetOf(module);
     if (failed(target))
       return signalPassFailure();
-    collectAlignments();
+    alignments.emplace(module);
     for (auto schedule : module.getOps<ScheduleOp>())
       lowering::storeBooleansAsBytes(schedule);
     lowering::storeBooleansAsBytes(module);
@@ -115,18 +119,6 @@ public:
   }
 
 private:
-  /// Finds the alignment of each kernel argument that all launches guarantee.
-  void collectAlignments() {
-    getOperation().walk([&](LaunchOp launch) {
-      SmallVector<int64_t> &known = alignments[launch.getKernel()];
-      known.resize(launch.getAccesses().size(), kLocalAlignment);
-      for (auto [index, operand] : llvm::enumerate(launch.getOperands())) {
-        int64_t &ofArgument = known[launch.getArgument(index)];
-        ofArgument = std::min(ofArgument, alignmentOf(operand));
-      }
-    });
-  }
-
   LogicalResult lower(KernelOp kernel, const GPUInfo &info) {
     auto plan = dyn_cast_or_null<GPUPlanAttr>(kernel.getPlanAttr());
     if (kernel.isExternal() || !plan)
@@ -134,33 +126,32 @@ private:
           "expected a body and a plan: run --fp8-plan-blocks first");
     OpBuilder builder(kernel);
     SmallVector<int64_t> domain(kernel.getDomain());
-    auto known = alignments.find(kernel.getSymName());
-    SmallVector<int64_t> aligned(kernel.getNumArguments(), kLocalAlignment);
-    if (known != alignments.end())
-      aligned = known->second;
+    SmallVector<int64_t> aligned = alignments->of(kernel);
     std::string name = kernel.getSymName().str();
     bool inOrder = kernel.getBlock().has_value();
     func::FuncOp func = moveToFunction(builder, kernel, name);
     kernel.erase();
     BlockLowering lowering(func, domain, plan, inOrder, info, aligned);
+    if (processors > 0)
+      lowering.setProcessors(processors);
     if (failed(lowering.run()))
       return failure();
     int64_t shared = lowering.getSharedBytes();
     bool isStatic = shared <= kStaticShared;
     gpu::GPUFuncOp gpuFunc =
-        toGPU(func, lowering.getSharedArgument(), plan.getThreads(),
+        toGPU(func, lowering.getSharedArgument(), lowering.getThreads(),
               lowering.getSharedAlignment());
-    auto launch =
-        GPULaunchAttr::get(&getContext(), lowering.getBlocks(),
-                           plan.getThreads(), isStatic ? shared : 0,
-                           isStatic ? 0 : shared, lowering.getScratchBytes());
+    auto launch = GPULaunchAttr::get(
+        &getContext(), lowering.getBlocks(), lowering.getThreads(),
+        isStatic ? shared : 0, isStatic ? 0 : shared,
+        lowering.getScratchBytes(), lowering.getTensorMaps());
     // The module needs the attribute, too, because launches refer to it.
     for (Operation *op : {gpuFunc.getOperation(), gpuFunc->getParentOp()})
       op->setAttr(FP8Dialect::kGPULaunchAttrName, launch);
     return success();
   }
 
-  llvm::StringMap<SmallVector<int64_t>> alignments;
+  std::optional<LaunchAlignments> alignments;
 };
 
 } // namespace

@@ -1,5 +1,6 @@
 //===- PlanBlocks.cpp - Division of kernels into GPU blocks ---------------===//
 
+#include "Alignment.h"
 #include "BlockLowering.h"
 #include "DotPlan.h"
 #include "StageTransposes.h"
@@ -27,8 +28,8 @@ namespace {
 constexpr int64_t kBlockWork = 2048;
 /// The rows and columns of a dot that a block computes.
 constexpr int64_t kDotRows = 64, kDotFewestRows = 16, kDotColumns = 128;
-/// The bytes of shared memory that the system keeps of each block.
-constexpr int64_t kSystemShared = 1 << 10;
+/// The columns of a wide tile, and the stages for which it must leave room.
+constexpr int64_t kWideColumns = 256, kWideStages = 3;
 /// The queries per block of an attention whose scores are in global memory.
 constexpr int64_t kScratchRows = 32;
 /// The number of blocks that keeps all multiprocessors of a large card busy.
@@ -103,12 +104,13 @@ int64_t localBytes(KernelOp kernel, ArrayRef<int64_t> tile) {
 
 /// Returns a tile with one batch and a block of rows and of columns.
 SmallVector<int64_t> tileOfDot(KernelOp kernel, linalg::GenericOp dot,
-                               int64_t maxRows) {
+                               int64_t maxRows,
+                               int64_t maxColumns = kDotColumns) {
   ArrayRef<int64_t> domain = kernel.getDomain();
   SmallVector<int64_t> tile(domain);
   ContractionDims dims = *inferContractionDims(dot);
   auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
-  int64_t rows = maxRows, columns = kDotColumns;
+  int64_t rows = maxRows, columns = maxColumns;
   for (unsigned i = tile.size(); i-- > 0;) {
     auto isOf = [&](ArrayRef<unsigned> list) {
       return llvm::is_contained(list, loops[i]);
@@ -133,6 +135,16 @@ int64_t rowsOf(KernelOp kernel, linalg::GenericOp dot, ArrayRef<int64_t> tile) {
     if (llvm::is_contained(dims.m, loops[i]))
       rows *= extent;
   return rows;
+}
+
+/// Returns the rows of the last tile, if it is smaller than others.
+int64_t lastRowsOf(KernelOp kernel, linalg::GenericOp dot,
+                   ArrayRef<int64_t> tile) {
+  SmallVector<int64_t> last(tile);
+  for (auto [own, extent] : llvm::zip(last, kernel.getDomain()))
+    if (extent % own != 0)
+      own = extent % own;
+  return rowsOf(kernel, dot, last);
 }
 
 int64_t countTiles(KernelOp kernel, ArrayRef<int64_t> tile) {
@@ -171,10 +183,14 @@ bool isAttention(KernelOp kernel) {
 
 class PlanBlocks : public fp8::impl::PlanBlocksBase<PlanBlocks> {
 public:
+  using PlanBlocksBase::PlanBlocksBase;
+
   void runOnOperation() override {
     FailureOr<GPUTargetAttr> target = gpuTargetOf(getOperation());
     if (failed(target))
       return signalPassFailure();
+    LaunchAlignments all(getOperation());
+    alignments = &all;
     for (auto kernel : getOperation().getOps<KernelOp>()) {
       if (kernel.isExternal())
         continue;
@@ -193,9 +209,10 @@ public:
 private:
   GPUPlanAttr makePlan(KernelOp kernel, ArrayRef<int64_t> tile,
                        unsigned threads, bool wgmma = false,
-                       unsigned stages = kFewestStages, int64_t rows = 0) {
+                       unsigned stages = kFewestStages, bool tma = false,
+                       int64_t rows = 0) const {
     return GPUPlanAttr::get(kernel.getContext(), tile, sumTile, threads, wgmma,
-                            stages, rows);
+                            stages, rows, tma);
   }
 
   static BlockLowering loweringOf(KernelOp kernel, GPUPlanAttr plan,
@@ -205,16 +222,54 @@ private:
                          kernel.getBlock().has_value(), info, aligned);
   }
 
-  /// The bytes that a block needs.
+  /// Plans the kernel's only dot with TMA, if TMA can bring its operands.
+  DotPlan planWithTma(KernelOp kernel, linalg::GenericOp dot,
+                      GPUPlanAttr plan) const {
+    DotPlan none;
+    for (unsigned i = 0; i < 2; ++i)
+      if (auto argument = dyn_cast<BlockArgument>(dot.getDpsInputs()[i]);
+          argument && kernel.getAccess(argument.getArgNumber()) != Access::Read)
+        none.whyNotTma = "the kernel writes an operand";
+    if (!none.whyNotTma.empty())
+      return none;
+    FailureOr<DotPlan> planned =
+        BlockLowering::planWithTma(kernel, dot, plan, alignments->of(kernel));
+    none.whyNotTma = "the strides of an operand are not known";
+    return succeeded(planned) ? *planned : none;
+  }
+
+  /// Returns the plan with TMA if TMA can bring the operands of the kernel's
+  /// only dot. Fails if the tile is wide, and there is no TMA or not enough
+  /// memory and registers for it.
+  FailureOr<GPUPlanAttr> withTma(KernelOp kernel, linalg::GenericOp dot,
+                                 GPUPlanAttr plan, bool isWide,
+                                 const GPUInfo &info) const {
+    DotPlan own = planWithTma(kernel, dot, plan);
+    bool hasRoom =
+        own.tma && !own.hasParts() && own.tileColumns > kDotColumns &&
+        localBytes(kernel, plan.getTile()) + kWideStages * own.stageSize() <=
+            info.sharedBytes;
+    if (isWide && !hasRoom)
+      return failure();
+    if (own.tma)
+      return makePlan(kernel, plan.getTile(), plan.getThreads(),
+                      plan.getWgmma(), plan.getStages(), /*tma=*/true);
+    return plan;
+  }
+
+  /// The bytes that a block needs, and whether a multiprocessor has room for
+  /// two blocks.
   struct Memory {
     int64_t shared, scratch;
+    bool fitsTwice;
   };
   static FailureOr<Memory> measure(KernelOp kernel, GPUPlanAttr plan,
                                    const GPUInfo &info) {
     BlockLowering lowering = loweringOf(kernel, plan, info);
     if (failed(lowering.measure()))
       return failure();
-    return Memory{lowering.getSharedBytes(), lowering.getScratchBytes()};
+    return Memory{lowering.getSharedBytes(), lowering.getScratchBytes(),
+                  lowering.blocksTogether() >= 2};
   }
 
   /// Returns the plan with the most stages that leave the block's own buffers
@@ -224,19 +279,16 @@ private:
     FailureOr<Memory> least = measure(kernel, plan, info);
     if (failed(least))
       return failure();
-    auto hasRoomForTwo = [&](const Memory &memory) {
-      return 2 * (memory.shared + kSystemShared) <= info.sharedPerProcessor;
-    };
     int64_t shared = least->shared;
     for (int64_t stages = kFewestStages + 1; stages <= kMostStages; ++stages) {
       GPUPlanAttr more = makePlan(kernel, plan.getTile(), plan.getThreads(),
-                                  plan.getWgmma(), stages);
+                                  plan.getWgmma(), stages, plan.getTma());
       FailureOr<Memory> memory = measure(kernel, more, info);
       if (failed(memory))
         return failure();
       // Stop where no dot uses another stage.
       if (memory->shared == shared || memory->scratch > least->scratch ||
-          (hasRoomForTwo(*least) && !hasRoomForTwo(*memory)))
+          (least->fitsTwice && !memory->fitsTwice))
         break;
       shared = memory->shared;
       plan = more;
@@ -268,16 +320,29 @@ private:
   }
 
   /// Plans two warpgroups if that leaves enough blocks for all multiprocessors,
-  /// else one. Returns null if a warpgroup would have too few rows.
+  /// with a wide tile if TMA brings its operands; else one. Returns null if a
+  /// warpgroup would have too few rows.
   GPUPlanAttr planOfWgmma(KernelOp kernel, linalg::GenericOp dot,
-                          const GPUInfo &info) {
-    for (int64_t groups : {2, 1}) {
-      SmallVector<int64_t> tile = tileOfDot(kernel, dot, groups * kWgmmaRows);
-      if (rowsOf(kernel, dot, tile) != groups * kWgmmaRows ||
+                          const GPUInfo &info) const {
+    for (auto [groups, columns] :
+         {std::pair(2, kWideColumns), {2, kDotColumns}, {1, kDotColumns}}) {
+      int64_t rows = groups * kWgmmaRows;
+      SmallVector<int64_t> tile = tileOfDot(kernel, dot, rows, columns);
+      if (rowsOf(kernel, dot, tile) != rows ||
           localBytes(kernel, tile) > info.sharedBytes / 2 ||
           (groups > 1 && countTiles(kernel, tile) < kEnoughBlocks))
         continue;
-      return makePlan(kernel, tile, groups * kWarpgroup, /*wgmma=*/true);
+      FailureOr<GPUPlanAttr> plan =
+          withTma(kernel, dot,
+                  makePlan(kernel, tile, groups * kWarpgroup, /*wgmma=*/true),
+                  columns == kWideColumns, info);
+      if (failed(plan))
+        continue;
+      // Without TMA, mma.sync computes a tile of too few rows, with the threads
+      // of one warpgroup.
+      if (groups == 1 || plan->getTma() ||
+          lastRowsOf(kernel, dot, tile) >= kWgmmaRows)
+        return *plan;
     }
     return nullptr;
   }
@@ -287,8 +352,12 @@ private:
       return planOfAttention(kernel, info);
     if (linalg::GenericOp dot = contractionOf(kernel)) {
       if (info.hasWgmma && multipliesMatrices(dot))
-        if (GPUPlanAttr plan = planOfWgmma(kernel, dot, info))
+        if (GPUPlanAttr plan = planOfWgmma(kernel, dot, info)) {
+          if (explain && !plan.getTma())
+            dot.emitRemark("TMA does not bring the operands: ")
+                << planWithTma(kernel, dot, plan).whyNotTma;
           return withStages(kernel, plan, info);
+        }
       // Use half of the shared memory, so that two blocks fit on a
       // multiprocessor.
       int64_t rows = kDotRows;
@@ -336,7 +405,8 @@ private:
     int64_t rows = llvm::divideCeil(scatter.numRows, kEnoughBlocks);
     unsigned threads = std::clamp<int64_t>(llvm::PowerOf2Ceil(columns),
                                            kThreads, kMostThreads);
-    return makePlan(kernel, {}, threads, /*wgmma=*/false, kFewestStages, rows);
+    return makePlan(kernel, {}, threads, /*wgmma=*/false, kFewestStages,
+                    /*tma=*/false, rows);
   }
 
   static int64_t tripCount(scf::ForOp loop) {
@@ -357,6 +427,8 @@ private:
                     std::clamp<int64_t>(llvm::PowerOf2Ceil(work / kThreadWork),
                                         kThreads, kMostTransposing));
   }
+
+  const LaunchAlignments *alignments = nullptr;
 
   static bool hasIrregular(KernelOp kernel) {
     return !kernel.getBody().front().getOps<scf::ForOp>().empty();

@@ -166,6 +166,7 @@ private:
   int64_t nodesOf(Block &block);
   int64_t nodesOf(scf::ForOp loop);
   bool canCount(scf::ForOp loop);
+  bool hasTensorMap(LaunchOp launch, int64_t operand);
   FailureOr<StringAttr> movingKernel(LaunchOp launch, int64_t loops);
 
   ModuleOp module;
@@ -266,6 +267,19 @@ int64_t GraphPlanner::nodesOf(scf::ForOp loop) {
   return body + 3; // The counter is set, tested, and set again.
 }
 
+/// Returns true if the launch's kernel has a tensor map of an operand. The map
+/// has the operand's address, which only the host can change.
+bool GraphPlanner::hasTensorMap(LaunchOp launch, int64_t operand) {
+  Operation *kernel = symbols.lookup(launch.getKernel());
+  auto asked =
+      kernel
+          ? kernel->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName)
+          : GPULaunchAttr();
+  return asked && llvm::any_of(asked.getMaps(), [&](TensorMapAttr map) {
+           return map.getOperand() == operand;
+         });
+}
+
 /// Returns true if the GPU can count `loop`, as it does the marked loops
 /// inside.
 bool GraphPlanner::canCount(scf::ForOp loop) {
@@ -281,9 +295,10 @@ bool GraphPlanner::canCount(scf::ForOp loop) {
       bool isFixed =
           launch.getNumSets() > 1 ||
           isa_and_nonnull<KernelOp>(symbols.lookup(launch.getKernel()));
-      for (Value operand : launch.getOperands()) {
+      for (auto [number, operand] : llvm::enumerate(launch.getOperands())) {
         auto strides = stridesOfBuffer(operand, loops);
-        if (!strides || (isFixed && llvm::any_of(*strides, [](int64_t by) {
+        bool mustStay = isFixed || hasTensorMap(launch, number);
+        if (!strides || (mustStay && llvm::any_of(*strides, [](int64_t by) {
                            return by != 0;
                          })))
           return failure();
@@ -454,7 +469,7 @@ private:
     assert(known && "the text above is a module");
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
     auto launch = GPULaunchAttr::get(&getContext(), /*blocks=*/1,
-                                     /*threads=*/1, 0, 0, 0);
+                                     /*threads=*/1, 0, 0, 0, /*maps=*/{});
     for (StringRef name : names) {
       Operation *copy = builder.clone(*known->lookupSymbol(name));
       copy->setAttr(FP8Dialect::kGPULaunchAttrName, launch);

@@ -210,7 +210,7 @@ private:
       tile.push_back(std::min(extent, kTransposeTile));
     auto plan =
         GPUPlanAttr::get(&getContext(), tile, tile, 128, /*wgmma=*/false,
-                         /*stages=*/2, /*rows=*/0);
+                         /*stages=*/2, /*rows=*/0, /*tma=*/false);
     auto fill = [&](OpBuilder &builder, ValueRange arguments) {
       auto identity = builder.getMultiDimIdentityMap(2);
       auto transposed =

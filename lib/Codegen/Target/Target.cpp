@@ -196,7 +196,8 @@ FailureOr<GPUTargetAttr> fp8::gpuTargetOf(Operation *op) {
 ArrayRef<GPUInfo> GPUInfo::all() {
   static const GPUInfo infos[] = {
       {"sm_89", 84, 99 << 10, 48, 65536, 100 << 10, 24},
-      {"sm_90a", 84, 227 << 10, 64, 65536, 228 << 10, 32, /*hasWgmma=*/true},
+      {"sm_90a", 84, 227 << 10, 64, 65536, 228 << 10, 32, /*hasWgmma=*/true,
+       /*processors=*/132},
       {"sm_100a", 86, 227 << 10, 64, 65536, 228 << 10, 32},
       {"sm_120a", 87, 99 << 10, 48, 65536, 100 << 10, 24},
   };

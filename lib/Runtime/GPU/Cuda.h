@@ -165,6 +165,34 @@ struct NodeParams {
   long long reserved1;
 };
 
+/// A tensor map: how TMA addresses a tensor. Its contents are opaque.
+struct alignas(64) TensorMap {
+  uint64_t opaque[16];
+};
+
+enum TensorMapType : int {
+  MapUInt8 = 0,
+  MapUInt16 = 1,
+  MapFloat16 = 6,
+  MapFloat32 = 7,
+  MapBFloat16 = 9
+};
+
+enum TensorMapInterleave : int { InterleaveNone = 0 };
+
+enum TensorMapSwizzle : int {
+  SwizzleNone = 0,
+  Swizzle32Bytes = 1,
+  Swizzle64Bytes = 2,
+  Swizzle128Bytes = 3
+};
+
+/// The bytes that the L2 cache fetches for each access.
+enum TensorMapPromotion : int { PromoteNone = 0, Promote128Bytes = 2 };
+
+/// What elements outside of the tensor become.
+enum TensorMapFill : int { FillZeros = 0, FillNaNs = 1 };
+
 /// Every function in use: its name in libcuda.so.1, and its arguments.
 #define FP8_CUDA_FUNCTIONS(X)                                                  \
   X(cuInit, (unsigned))                                                        \
@@ -217,7 +245,12 @@ struct NodeParams {
     (ConditionalHandle *, Graph, Context, unsigned, unsigned))                 \
   X(cuGraphInstantiateWithFlags, (GraphExec *, Graph, unsigned long long))     \
   X(cuGraphExecDestroy, (GraphExec))                                           \
-  X(cuGraphLaunch, (GraphExec, Stream))
+  X(cuGraphLaunch, (GraphExec, Stream))                                        \
+  X(cuTensorMapEncodeTiled,                                                    \
+    (TensorMap *, TensorMapType, uint32_t, void *, const uint64_t *,           \
+     const uint64_t *, const uint32_t *, const uint32_t *,                     \
+     TensorMapInterleave, TensorMapSwizzle, TensorMapPromotion,                \
+     TensorMapFill))
 
 // NOLINTBEGIN(readability-identifier-naming)
 struct Functions {

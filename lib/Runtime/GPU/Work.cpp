@@ -1,19 +1,11 @@
 //===- Work.cpp - Ordered work for a GPU ----------------------------------===//
 
 #include "Work.h"
+#include "LaunchArguments.h"
 
 #include <cstring>
 
 namespace fp8::rt::gpu {
-
-/// Returns the address of each parameter, as the driver expects.
-static std::vector<void *>
-addressesOf(const std::vector<cuda::DevicePointer> &parameters) {
-  std::vector<void *> addresses;
-  for (const cuda::DevicePointer &parameter : parameters)
-    addresses.push_back(const_cast<cuda::DevicePointer *>(&parameter));
-  return addresses;
-}
 
 namespace {
 /// A value in the form that memset takes.
@@ -46,11 +38,11 @@ void StreamWork::launch(const LoadedKernel &kernel, Grid grid,
                         const std::vector<cuda::DevicePointer> &parameters) {
   if (kernel.dot)
     return kernel.dot->run(stream, parameters);
-  std::vector<void *> addresses = addressesOf(parameters);
+  LaunchArguments arguments(driver, *kernel.kernel, parameters);
   driver.check(driver.cuLaunchKernel(kernel.function, grid.blocks, grid.sets, 1,
                                      kernel.kernel->threads, 1, 1,
                                      kernel.kernel->shared_bytes, stream,
-                                     addresses.data(), nullptr),
+                                     arguments.data(), nullptr),
                str("launch kernel '", kernel.kernel->name, "'"));
 }
 
@@ -148,7 +140,7 @@ void GraphWork::launch(const LoadedKernel &kernel, Grid grid,
                        const std::vector<cuda::DevicePointer> &parameters) {
   if (kernel.dot)
     return addDot(kernel, parameters);
-  std::vector<void *> addresses = addressesOf(parameters);
+  LaunchArguments arguments(driver, *kernel.kernel, parameters);
   cuda::NodeParams params = {};
   params.type = cuda::KernelNode;
   params.kernel.func = kernel.function;
@@ -158,7 +150,7 @@ void GraphWork::launch(const LoadedKernel &kernel, Grid grid,
   params.kernel.gridZ = 1;
   params.kernel.blockY = params.kernel.blockZ = 1;
   params.kernel.sharedBytes = kernel.kernel->shared_bytes;
-  params.kernel.parameters = addresses.data();
+  params.kernel.parameters = arguments.data();
   add(params, str("kernel '", kernel.kernel->name, "'"));
 }
 

@@ -23,7 +23,8 @@ struct Grid {
 class Work {
 public:
   virtual ~Work() = default;
-  /// Parameters have 8 bytes each; most are addresses.
+  /// Parameters have 8 bytes each; most are addresses. The kernel's tensor maps
+  /// are made of them.
   virtual void launch(const LoadedKernel &kernel, Grid grid,
                       const std::vector<cuda::DevicePointer> &parameters) = 0;
   /// Sets `bytes` (1, 2, 4 or 8) bytes to those at `value`.

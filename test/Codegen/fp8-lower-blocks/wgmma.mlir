@@ -73,6 +73,9 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
   // CHECK: scf.for %{{.*}} = %c0 to %c256 step %c64
   // CHECK-COUNT-2: nvvm.wgmma.mma_async
   // CHECK-NOT: nvvm.wgmma.mma_async
+  // Two rows of a thread have scales of their own, and all columns share one.
+  // CHECK-COUNT-3: memref.load {{.*}} : memref<{{.*}}xf32{{.*}}>
+  // CHECK-NOT: memref.load
   // CHECK: arith.mulf
   fp8.kernel @scaled(read %x: memref<64x256xf8E4M3FN>, read %w: memref<64x256xf8E4M3FN>,
                      read %sx: memref<64x4xf32>, read %sw: memref<1x4xf32>, write %y: memref<64x64xf32>) domain = [64, 64]

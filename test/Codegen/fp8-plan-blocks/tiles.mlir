@@ -77,7 +77,7 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
   }
 
   // Dots: 64 rows and 128 columns, by one warpgroup.
-  // CHECK: fp8.kernel @dot({{.*}}) domain = [256, 512] plan = #fp8.gpu_plan<tile = [64, 128], sum_tile = [128, 128], threads = 128, wgmma = true>
+  // CHECK: fp8.kernel @dot({{.*}}) domain = [256, 512] plan = #fp8.gpu_plan<tile = [64, 128], sum_tile = [128, 128], threads = 128, wgmma = true, tma = true>
   fp8.kernel @dot(read %x: memref<256x128xf8E4M3FN>, read %w: memref<512x128xf8E4M3FN>, write %y: memref<256x512xf32>) domain = [256, 512] {
     %zero = arith.constant 0.0 : f32
     linalg.fill ins(%zero : f32) outs(%y : memref<256x512xf32>)
@@ -95,9 +95,9 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
     fp8.return
   }
 
-  // Two warpgroups where there are blocks enough for a large card. A fourth stage
-  // would take the room of a second block.
-  // CHECK: fp8.kernel @large({{.*}}) domain = [4096, 2048] plan = #fp8.gpu_plan<tile = [128, 128], sum_tile = [{{.*}}], threads = 256, wgmma = true, stages = 3>
+  // Two warpgroups and a wide tile where there are blocks enough for a large card.
+  // The registers leave no room for a second block, and so a fourth stage.
+  // CHECK: fp8.kernel @large({{.*}}) domain = [4096, 2048] plan = #fp8.gpu_plan<tile = [128, 256], sum_tile = [{{.*}}], threads = 256, wgmma = true, stages = 4, tma = true>
   fp8.kernel @large(read %x: memref<4096x1024xf8E4M3FN>, read %w: memref<2048x1024xf8E4M3FN>, write %y: memref<4096x2048xf32>) domain = [4096, 2048] {
     %zero = arith.constant 0.0 : f32
     linalg.fill ins(%zero : f32) outs(%y : memref<4096x2048xf32>)

@@ -152,6 +152,41 @@ fp8.schedule @reduces(%arena: memref<64xi8>, %stack: memref<40x64xi8>, %parts: m
 
 // -----
 
+// A tensor map has its operand's address, which only the host can change: a loop
+// in which it moves is expanded, one in which only another operand moves is not.
+// CHECK: gpu.module @k_in_1_loop
+// CHECK-NEXT: llvm.func @k_in_1_loop(%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr {llvm.byval = !llvm.array<128 x i8>}, %{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64)
+// CHECK: fp8.schedule @maps{{.*}} attributes {fp8.device_control}
+// CHECK: fp8.launch @k(
+// CHECK-NOT: fp8.device_loop
+// CHECK: fp8.launch @k_in_1_loop(
+// CHECK: } {fp8.device_loop}
+gpu.module @k attributes {fp8.gpu_launch = #fp8.gpu_launch<blocks = 2, threads = 32, shared = 0, dynamic_shared = 0, scratch = 0,
+    maps = [#fp8.tensor_map<operand = 0, element = i8, sizes = [64], strides = [], box = [64], swizzle = 64>]>} {
+  llvm.func @k(%x: !llvm.ptr, %y: !llvm.ptr, %map: !llvm.ptr {llvm.byval = !llvm.array<128 x i8>}) attributes {gpu.kernel, nvvm.kernel} {
+    llvm.return
+  }
+}
+fp8.schedule @maps(%arena: memref<64xi8>, %stack: memref<40x64xi8>, %y: memref<64xi8>) arena_bytes = 64 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c40 = arith.constant 40 : index
+  %c64 = arith.constant 64 : index
+  scf.for %i = %c0 to %c40 step %c1 {
+    %offset = arith.muli %i, %c64 : index
+    %layer = fp8.subbuffer %stack[%offset] : memref<40x64xi8> to memref<64xi8>
+    fp8.launch @k(read %layer, write %y) number = 0 : (memref<64xi8>, memref<64xi8>) -> ()
+  }
+  scf.for %i = %c0 to %c40 step %c1 {
+    %offset = arith.muli %i, %c64 : index
+    %layer = fp8.subbuffer %stack[%offset] : memref<40x64xi8> to memref<64xi8>
+    fp8.launch @k(read %y, write %layer) number = 1 : (memref<64xi8>, memref<64xi8>) -> ()
+  }
+  fp8.return
+}
+
+// -----
+
 #launch = #fp8.gpu_launch<blocks = 2, threads = 32, shared = 0, dynamic_shared = 0, scratch = 0>
 
 // The host calls for reductions, so that it has to know whether to.

@@ -8,6 +8,12 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_120a", features = "+p
   fp8.kernel @l(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile = [16], sum_tile = [64], threads = 128, stages = 4, wgmma = true>
   // CHECK: threads = 64, stages = 3>
   fp8.kernel @m(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile = [16], sum_tile = [64], threads = 64, stages = 3>
+  // CHECK: threads = 128, wgmma = true, stages = 3, tma = true>
+  fp8.kernel @n(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile = [16], sum_tile = [64], threads = 128, wgmma = true, stages = 3, tma = true>
+  // CHECK: maps = [<operand = 1, element = bf16, sizes = [64, 100], strides = [128], box = [64, 32], swizzle = 128>, <operand = 0, element = f8E5M2, sizes = [64], strides = [], box = [32], swizzle = 0>]>
+  func.func private @g() attributes {fp8.gpu_launch = #fp8.gpu_launch<blocks = 4, threads = 160, shared = 64, dynamic_shared = 0, scratch = 0,
+      maps = [#fp8.tensor_map<operand = 1, element = bf16, sizes = [64, 100], strides = [128], box = [64, 32], swizzle = 128>,
+              #fp8.tensor_map<operand = 0, element = f8E5M2, sizes = [64], strides = [], box = [32], swizzle = 0>]>}
   // CHECK: fp8.gpu_launch = #fp8.gpu_launch<blocks = 4, threads = 128, shared = 64, dynamic_shared = 0, scratch = 256>
   func.func private @f() attributes {fp8.gpu_launch = #fp8.gpu_launch<blocks = 4, threads = 128, shared = 64, dynamic_shared = 0, scratch = 256>}
 }
@@ -41,3 +47,58 @@ fp8.kernel @k(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile =
 
 // expected-error @+1 {{expected blocks to be positive but got 0}}
 func.func private @f() attributes {fp8.gpu_launch = #fp8.gpu_launch<blocks = 0, threads = 128, shared = 64, dynamic_shared = 0, scratch = 256>}
+
+// -----
+
+// expected-error @+1 {{expected wgmma for operands by TMA}}
+fp8.kernel @k(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile = [16], sum_tile = [64], threads = 64, tma = true>
+
+// -----
+
+// expected-error @+1 {{expected the number of an argument but got -1}}
+#map = #fp8.tensor_map<operand = -1, element = bf16, sizes = [64, 100], strides = [128], box = [64, 32], swizzle = 128>
+
+// -----
+
+// expected-error @+1 {{expected elements of 1, 2 or 4 bytes}}
+#map = #fp8.tensor_map<operand = 0, element = f64, sizes = [64, 100], strides = [512], box = [16, 32], swizzle = 128>
+
+// -----
+
+// expected-error @+1 {{expected 1 to 5 dimensions but got 0}}
+#map = #fp8.tensor_map<operand = 0, element = bf16, sizes = [], strides = [], box = [], swizzle = 128>
+
+// -----
+
+// expected-error @+1 {{expected a stride for each but the first and a box for each of 2 dimensions but got 2}}
+#map = #fp8.tensor_map<operand = 0, element = bf16, sizes = [64, 100], strides = [128, 256], box = [64, 32], swizzle = 128>
+
+// -----
+
+// expected-error @+1 {{expected a size of 1 to 2^31 - 1 but got 0}}
+#map = #fp8.tensor_map<operand = 0, element = bf16, sizes = [64, 0], strides = [128], box = [64, 32], swizzle = 128>
+
+// -----
+
+// expected-error @+1 {{expected a box of 1 to 256 but got 257}}
+#map = #fp8.tensor_map<operand = 0, element = bf16, sizes = [64, 100], strides = [128], box = [64, 257], swizzle = 128>
+
+// -----
+
+// expected-error @+1 {{expected a stride that is a multiple of 16 bytes below 2^40 but got 136}}
+#map = #fp8.tensor_map<operand = 0, element = bf16, sizes = [64, 100], strides = [136], box = [64, 32], swizzle = 128>
+
+// -----
+
+// expected-error @+1 {{expected a stride that is a multiple of 2 and at least 128 but got 112}}
+#map = #fp8.tensor_map<operand = 0, element = bf16, sizes = [64, 100], strides = [112], box = [64, 32], swizzle = 128>
+
+// -----
+
+// expected-error @+1 {{expected a swizzle of 0, 32, 64 or 128 bytes but got 48}}
+#map = #fp8.tensor_map<operand = 0, element = bf16, sizes = [64, 100], strides = [128], box = [64, 32], swizzle = 48>
+
+// -----
+
+// expected-error @+1 {{expected rows of a box that are a multiple of 16 bytes within the swizzle but got 128}}
+#map = #fp8.tensor_map<operand = 0, element = bf16, sizes = [64, 100], strides = [128], box = [64, 32], swizzle = 64>

@@ -16,13 +16,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 folder, driver = pathlib.Path(sys.argv[1]), sys.argv[2]
 folder.mkdir(parents=True)
 bundle = folder / "bundle"
-subprocess.run([sys.executable, ROOT / "benchmarks/gpu/make-bundle", bundle, "--tiny", "--target", "nvptx:sm_89", "--gpu-image", "bitcode"], check=True)
+subprocess.run([sys.executable, ROOT / "benchmarks/gpu/make-bundle", bundle, "--tiny", "--target", "nvptx:sm_90a", "--gpu-image", "bitcode"], check=True)
 
 
 def run(parts, code, driver=driver):
     """Runs some parts with the bundle's copy of the script, and returns the results."""
     command = [sys.executable, bundle / "run", "--out", folder / "results.json", "--work", folder / "runs", "--parts", parts]
-    done = subprocess.run(command, env={**os.environ, "LD_LIBRARY_PATH": driver}, capture_output=True, text=True)
+    done = subprocess.run(command, env={**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_CAPABILITY": "90"}, capture_output=True, text=True)
     print(done.stdout, done.stderr)
     assert done.returncode == code, f"expected exit code {code} but got {done.returncode}"
     return json.loads((folder / "results.json").read_text())
@@ -33,6 +33,8 @@ assert results["device"]["name"] == "GPU emulator", results["device"]
 kernels = results["kernels"]["kernels"]
 sets = {kernel["set"] for kernel in kernels}
 assert sets == {"example-tensorwise", "dot-64-128-96", "dot-64-96-128_dgrad", "dot-128-96-64_wgrad"}, sets
+entries = [entry for folder in (bundle / "kernels").iterdir() for entry in json.loads((folder / "kernels.json").read_text())["kernels"]]
+assert sum(len(entry["maps"]) == 2 for entry in entries) >= 2, "expected dots with TMA"
 probes = {probe["name"]: probe for probe in results["probes"]["probes"]}
 assert len(probes) == 16 and all(probe["agrees"] and probe["differing"] == 0 for probe in probes.values()), probes
 assert probes["sums-e4m3-e5m2"]["elements"] == 2048 and probes["to-e4m3"]["elements"] == 4096, probes

@@ -28,7 +28,7 @@ for name in ("libcublasLt.so.12", "libcublasLt.so.13"):
 
 
 def call(*command, libraries=with_library):
-    environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
+    environment = {**os.environ, "LD_LIBRARY_PATH": libraries, "FP8_EMULATOR_CAPABILITY": "90"}
     return subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True)
 
 

@@ -23,12 +23,14 @@ text = folder / "text.txt"
 text.write_bytes(b"".join(f.read_bytes() for f in t.fortunes())[:20000])
 
 
-def run(out, target, recipe, steps, *options, landing="random"):
-    command = [fp8_run, folder / "step.mlir", "--init", folder / "init.mlir", "--data", text, "--recipe", recipe, "--steps", steps,
+def run(out, target, recipe, steps, *options, landing="random", model=folder):
+    command = [fp8_run, model / "step.mlir", "--init", model / "init.mlir", "--data", text, "--recipe", recipe, "--steps", steps,
                "--out", folder / out, *options]  # fmt: skip
     if target != "cpu":
         command += ["--target", target, "--gpu-image", "bitcode"]
-    environment = {**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_LANDING": landing}
+    # TMA needs the card that the code is for.
+    capability = "90" if "sm_90a" in target else "89"
+    environment = {**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_LANDING": landing, "FP8_EMULATOR_CAPABILITY": capability}
     done = subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}"
     rows = (folder / out / "log.csv").read_text().split("\n")[1:-1]
@@ -53,6 +55,16 @@ expected = run("whole", "cpu", "delayed", 3)
 run("both", "nvptx:sm_89", "delayed", 1, landing="early")
 run("both", "cpu", "delayed", 2, "--resume")
 compare("resumed", expected, run("both", "nvptx:sm_90a", "delayed", 3, "--resume", landing="late"))
+
+# TMA brings the operands of the dgrads of 64 tokens: in a loop over the layers their tensor maps differ from one iteration to the next.
+layers = folder / "layers"
+layers.mkdir(exist_ok=True)
+t.export_model(layers, **{**t.TINY, "batch": 4, "loop": "scan"})
+planned = subprocess.run([pathlib.Path(fp8_run).with_name("fp8-opt"), layers / "step.mlir", "--fp8-import", "--fp8-quantize=recipe=tensorwise",
+                          "--fp8-structure", "--fp8-kernels", "--fp8-target=nvptx=sm_90a", "--fp8-plan-blocks"], capture_output=True, text=True)  # fmt: skip
+print(f"{planned.stdout.count('tma = true')} kernels with TMA")
+assert planned.stdout.count("tma = true") > 0, planned.stderr
+compare("layers", run("cpu-layers", "cpu", "tensorwise", 2, model=layers), run("gpu-layers", "nvptx:sm_90a", "tensorwise", 2, model=layers))
 
 # A package holds the kernels' images and needs no compiler to run them.
 package = folder / "package"

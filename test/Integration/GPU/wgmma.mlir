@@ -1,9 +1,11 @@
-// Dots by wgmma agree with the CPU's, in the emulator: one warpgroup and two,
-// operands along k and turned, each type, converted f8, k that ends within a
-// stage.
+// Dots by wgmma without TMA agree with the CPU's, in the emulator: one warpgroup
+// and two, operands along k and turned, each type, converted f8, k that ends
+// within a stage.
 // RUN: fp8-opt --fp8-import --fp8-quantize=recipe=none --fp8-structure --fp8-kernels %s -o %t.mlir
-// RUN: fp8-opt --fp8-target=nvptx=sm_90a --fp8-plan-blocks %t.mlir | FileCheck %s --check-prefix=PLAN
-// RUN: fp8-check-gpu-kernels --seeds=2 %t.mlir | FileCheck %s
+// RUN: fp8-opt --fp8-target=nvptx=sm_90a --fp8-plan-blocks %t.mlir | sed "s/, tma = true//" > %t.plan.mlir
+// RUN: FileCheck %s --check-prefix=PLAN < %t.plan.mlir
+// RUN: fp8-opt --fp8-gpu-codegen --fp8-to-nvvm %t.plan.mlir -o %t.6.mlir
+// RUN: fp8-check-gpu-kernels --seeds=2 --compiled=%t.6.mlir %t.mlir | FileCheck %s
 
 // PLAN-DAG: memref<256x128x72xf8E4M3FN>{{.*}} threads = 256, wgmma = true>
 // PLAN-DAG: memref<256x128x48xbf16>{{.*}} threads = 256, wgmma = true>

@@ -159,8 +159,11 @@ public:
                   uint64_t address, uint32_t arrivals, uint32_t bytes);
   bool tryWait(Thread &thread, const Instruction &instruction, uint64_t address,
                uint32_t parity);
+  /// Returns the tensor map at `address`.
+  TensorMap readTensorMap(Thread &thread, const Instruction &instruction,
+                          uint64_t address);
   /// Executes cp.async.bulk.tensor. The operands are target, mbarrier, tensor
-  /// map and two coordinates.
+  /// map and one coordinate for each dimension.
   void startBulkCopy(Thread &thread, const Instruction &instruction,
                      const uint64_t *operands);
 
@@ -199,12 +202,13 @@ private:
     std::vector<std::pair<uint64_t, Stamp>> landed;
     std::vector<Thread *> waiting;
   };
-  /// A cp.async.bulk.tensor. `landed` of its rows have landed.
+  /// A cp.async.bulk.tensor. `landed` of its rows have landed, from `firstRow`
+  /// on.
   struct BulkCopy {
     TensorMap map;
     uint64_t target = 0, barrier = 0;
-    int64_t x = 0, y = 0;
-    unsigned landed = 0;
+    int32_t coordinates[TensorMap::kMostDims] = {};
+    unsigned firstRow = 0, landed = 0;
     Stamp stamp;
     std::vector<uint32_t> clock;
   };

@@ -131,19 +131,32 @@ bool Block::tryWait(Thread &thread, const Instruction &instruction,
 // cp.async.bulk.tensor, PTX ISA 9.7.9.27
 //===----------------------------------------------------------------------===//
 
+// The rules of cuTensorMapEncodeTiled in the driver's documentation, as far as
+// elements of whole bytes without interleaving need them. The strides of its
+// formula: each is a multiple of the one before, and spans that dimension.
 std::string TensorMap::invalid() const {
   auto expected = [](const std::string &what, uint64_t got) {
     return "expected " + what + " but got " + number(got);
   };
+  if (rank == 0 || rank > kMostDims)
+    return expected("1 to 5 dimensions", rank);
   if (address % 16)
     return expected("an address that is a multiple of 16", address);
-  if (stride % 16 || stride >= uint64_t(1) << 40)
-    return expected("a stride that is a multiple of 16 below 2^40", stride);
-  for (unsigned i = 0; i < 2; ++i) {
+  for (unsigned i = 0; i < rank; ++i) {
     if (sizes[i] == 0 || sizes[i] > uint64_t(1) << 32)
       return expected("a size of 1 to 2^32", sizes[i]);
     if (box[i] == 0 || box[i] > 256)
       return expected("a box of 1 to 256", box[i]);
+  }
+  for (unsigned i = 0; i + 1 < rank; ++i) {
+    if (strides[i] % 16 || strides[i] >= uint64_t(1) << 40)
+      return expected("a stride that is a multiple of 16 below 2^40",
+                      strides[i]);
+    uint64_t inner = i ? strides[i - 1] : elementBytes;
+    if (strides[i] % inner || strides[i] < inner * sizes[i])
+      return expected("a stride that is a multiple of " + number(inner) +
+                          " and at least " + number(inner * sizes[i]),
+                      strides[i]);
   }
   if (rowBytes() % 16)
     return expected("rows of a box that are a multiple of 16 bytes",
@@ -155,20 +168,48 @@ std::string TensorMap::invalid() const {
   return "";
 }
 
-/// Returns the part of a row that lies inside the tensor: its offset in the row
-/// of the box, and its length, both in bytes.
-static std::pair<unsigned, unsigned> inside(const TensorMap &map, int64_t x,
-                                            int64_t y) {
-  int64_t size = static_cast<int64_t>(map.sizes[0]);
-  int64_t begin = std::max<int64_t>(x, 0), end = std::min(x + map.box[0], size);
-  if (y < 0 || y >= static_cast<int64_t>(map.sizes[1]) || begin >= end)
-    return {0, 0};
-  return {static_cast<unsigned>((begin - x) * map.elementBytes),
-          static_cast<unsigned>((end - begin) * map.elementBytes)};
+namespace {
+/// The part of a row of a box that lies inside the tensor: its address, and its
+/// offset in the row and length in bytes.
+struct BoxRow {
+  uint64_t source = 0;
+  unsigned first = 0, bytes = 0;
+};
+} // namespace
+
+/// Finds row `row` of the box at `coordinates`.
+static BoxRow rowOf(const TensorMap &map, const int32_t *coordinates,
+                    unsigned row) {
+  int64_t begin = std::max<int64_t>(coordinates[0], 0);
+  int64_t end = std::min(int64_t(coordinates[0]) + map.box[0],
+                         static_cast<int64_t>(map.sizes[0]));
+  BoxRow found;
+  found.source = map.address + begin * map.elementBytes;
+  bool isInside = begin < end;
+  for (unsigned i = 1; i < map.rank; ++i) {
+    int64_t at = int64_t(coordinates[i]) + row % map.box[i];
+    row /= map.box[i];
+    isInside &= at >= 0 && at < static_cast<int64_t>(map.sizes[i]);
+    found.source += at * static_cast<int64_t>(map.strides[i - 1]);
+  }
+  if (isInside) {
+    found.first =
+        static_cast<unsigned>((begin - coordinates[0]) * map.elementBytes);
+    found.bytes = static_cast<unsigned>((end - begin) * map.elementBytes);
+  }
+  return found;
 }
 
-static uint64_t sourceOf(const TensorMap &map, int64_t x, int64_t y) {
-  return map.address + y * map.stride + x * map.elementBytes;
+TensorMap Block::readTensorMap(Thread &thread, const Instruction &instruction,
+                               uint64_t address) {
+  TensorMap map;
+  access(thread, address, TensorMap::kBytes, 1, AccessKind::Read,
+         instruction.place);
+  std::memcpy(&map, reinterpret_cast<const void *>(address), sizeof(map));
+  if (map.mark != TensorMap::kMark)
+    fail(thread, Fault::Invalid, instruction.place,
+         "there is no tensor map at " + nameOf(address));
+  return map;
 }
 
 void Block::startBulkCopy(Thread &thread, const Instruction &instruction,
@@ -176,21 +217,23 @@ void Block::startBulkCopy(Thread &thread, const Instruction &instruction,
   const std::string &place = instruction.place;
   uint64_t target = operands[0], barrierAddress = operands[1];
   BulkCopy copy;
-  access(thread, operands[2], TensorMap::kBytes, 1, AccessKind::Read, place);
-  std::memcpy(&copy.map, reinterpret_cast<const void *>(operands[2]),
-              sizeof(TensorMap));
+  copy.map = readTensorMap(thread, instruction, operands[2]);
   const TensorMap &map = copy.map;
-  if (map.mark != TensorMap::kMark)
+  if (map.rank != instruction.detail[0])
     fail(thread, Fault::Invalid, place,
-         "there is no tensor map at " + nameOf(operands[2]));
+         "expected a tensor map of " +
+             number(static_cast<uint64_t>(instruction.detail[0])) +
+             " dimensions but got " + number(map.rank));
   if (map.swizzle && map.rowBytes() != map.swizzle)
     fail(thread, Fault::Invalid, place,
          "the emulator swizzles rows of " + number(map.swizzle) +
              " bytes, the whole span, but got " + number(map.rowBytes()));
   copy.target = target;
   copy.barrier = barrierAddress;
-  copy.x = static_cast<int32_t>(operands[3]);
-  copy.y = static_cast<int32_t>(operands[4]);
+  for (unsigned i = 0; i < map.rank; ++i)
+    copy.coordinates[i] = static_cast<int32_t>(operands[3 + i]);
+  if (grid.schedule.landing == Landing::Random)
+    copy.firstRow = grid.random() % map.rows();
   if (target < grid.sharedBase || target - grid.sharedBase >= grid.sharedBytes)
     fail(thread, Fault::OutOfBounds, place,
          "expected a cp.async.bulk to shared memory but got " + nameOf(target));
@@ -200,11 +243,9 @@ void Block::startBulkCopy(Thread &thread, const Instruction &instruction,
     fail(thread, Fault::Race, place,
          "the mbarrier was made by thread " + number(barrier.maker) +
              " with no fence.mbarrier_init or fence.proxy.async after it");
-  for (unsigned row = 0; row < map.box[1]; ++row) {
-    auto [first, bytes] = inside(map, copy.x, copy.y + row);
-    uint64_t source =
-        sourceOf(map, copy.x, copy.y + static_cast<int64_t>(row)) + first;
-    accessByProxy(thread, source, bytes, 1, AccessKind::Read, place);
+  for (unsigned row = 0; row < map.rows(); ++row) {
+    BoxRow part = rowOf(map, copy.coordinates, row);
+    accessByProxy(thread, part.source, part.bytes, 1, AccessKind::Read, place);
   }
   accessByProxy(thread, target, map.boxBytes(), 128, AccessKind::Write, place);
   copy.stamp = cellOf(target).write;
@@ -215,7 +256,7 @@ void Block::startBulkCopy(Thread &thread, const Instruction &instruction,
   }
   clocks.release(thread.warp, copy.clock);
   auto hasLanded = [](const BulkCopy &other) {
-    return other.landed == other.map.box[1];
+    return other.landed == other.map.rows();
   };
   bulkCopies.erase(
       std::remove_if(bulkCopies.begin(), bulkCopies.end(), hasLanded),
@@ -253,12 +294,12 @@ void Block::accessByProxy(Thread &thread, uint64_t address, uint64_t bytes,
 bool Block::landOneRow(size_t which) {
   BulkCopy &copy = bulkCopies[which];
   const TensorMap &map = copy.map;
-  if (copy.landed == map.box[1])
+  if (copy.landed == map.rows())
     return false;
-  unsigned row = copy.landed++, rowBytes = map.rowBytes();
-  auto [first, bytes] = inside(map, copy.x, copy.y + row);
-  const auto *source = reinterpret_cast<const char *>(
-      sourceOf(map, copy.x, copy.y + static_cast<int64_t>(row)));
+  unsigned row = (copy.firstRow + copy.landed++) % map.rows();
+  unsigned rowBytes = map.rowBytes();
+  BoxRow part = rowOf(map, copy.coordinates, row);
+  const auto *source = reinterpret_cast<const char *>(part.source);
   MemoryBarrier &barrier = memoryBarriers[copy.barrier];
   for (unsigned i = 0; i < rowBytes; ++i) {
     uint64_t at = grid.sharedBase +
@@ -266,8 +307,8 @@ bool Block::landOneRow(size_t which) {
                                static_cast<uint64_t>(row) * rowBytes + i,
                            map.swizzle);
     // Elements out of bounds become zeros, but their bytes count.
-    bool isInside = i >= first && i - first < bytes;
-    *reinterpret_cast<char *>(at) = isInside ? source[i] : 0;
+    bool isInside = i >= part.first && i - part.first < part.bytes;
+    *reinterpret_cast<char *>(at) = isInside ? source[i - part.first] : 0;
     barrier.landed.emplace_back(at, copy.stamp);
   }
   join(barrier.clock, copy.clock);
@@ -289,7 +330,7 @@ bool Block::landSomething() {
 /// block may then use its shared memory.
 Result Block::checkBulkCopies() const {
   for (const BulkCopy &copy : bulkCopies)
-    if (copy.landed != copy.map.box[1])
+    if (copy.landed != copy.map.rows())
       return {Fault::Pending, "kernel '" + grid.kernel + "', block " +
                                   number(index) +
                                   ": it ends before a cp.async.bulk to " +
@@ -380,15 +421,27 @@ Form findBulkInstruction(const std::string &opcode) {
                                              static_cast<uint32_t>(in[1]));
         },
         2, 1);
-  // Operands: target, barrier, map, two coordinates.
-  if (opcode == "cp.async.bulk.tensor.2d.shared.global.tile.mbarrier::"
-                "complete_tx::bytes")
-    return form(
+  // Operands: target, barrier, map, a coordinate for each dimension.
+  for (unsigned rank = 1; rank <= TensorMap::kMostDims; ++rank) {
+    if (opcode != "cp.async.bulk.tensor." + number(rank) +
+                      "d.shared.global.tile.mbarrier::complete_tx::bytes")
+      continue;
+    Form copy = form(
         [](Thread &thread, const Instruction &instruction, const uint64_t *in,
            uint64_t *) {
           thread.block->startBulkCopy(thread, instruction, in);
         },
-        5, 0);
+        3 + rank, 0);
+    copy.detail[0] = rank;
+    return copy;
+  }
+  if (opcode == "prefetch.tensormap")
+    return form(
+        [](Thread &thread, const Instruction &instruction, const uint64_t *in,
+           uint64_t *) {
+          thread.block->readTensorMap(thread, instruction, in[0]);
+        },
+        1, 0);
   return {};
 }
 

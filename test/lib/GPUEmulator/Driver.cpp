@@ -21,6 +21,7 @@
 
 #include "Emulator.h"
 #include "GraphRaces.h"
+#include "TensorMap.h"
 
 #include "GPU/Cuda.h"
 
@@ -842,6 +843,64 @@ Status cuEventSynchronize(Event event) {
 Status cuEventElapsedTime(float *milliseconds, Event, Event) {
   FP8_ENTER_CONTEXT()
   *milliseconds = 0; // Times are not those of a GPU.
+  return Success;
+}
+
+//===----------------------------------------------------------------------===//
+// Tensor maps
+//===----------------------------------------------------------------------===//
+
+/// Returns the bytes of an element; 0 for types that the emulator lacks.
+static unsigned bytesOf(TensorMapType type) {
+  switch (type) {
+  case MapUInt8:
+    return 1;
+  case MapUInt16:
+  case MapFloat16:
+  case MapBFloat16:
+    return 2;
+  case MapFloat32:
+    return 4;
+  }
+  return 0;
+}
+
+Status cuTensorMapEncodeTiled(TensorMap *map, TensorMapType type, uint32_t rank,
+                              void *address, const uint64_t *sizes,
+                              const uint64_t *strides, const uint32_t *box,
+                              const uint32_t *steps,
+                              TensorMapInterleave interleave,
+                              TensorMapSwizzle swizzle,
+                              TensorMapPromotion promotion,
+                              TensorMapFill fill) {
+  FP8_ENTER_CONTEXT()
+  using Described = fp8::emulator::TensorMap;
+  Described described;
+  described.elementBytes = bytesOf(type);
+  // The emulator copies whole elements side by side; others are an error here
+  // even where a card has them.
+  if (device.capability < 90 || reinterpret_cast<uint64_t>(map) % 64 != 0 ||
+      described.elementBytes == 0 || rank == 0 || rank > Described::kMostDims ||
+      interleave != InterleaveNone || swizzle < SwizzleNone ||
+      swizzle > Swizzle128Bytes || promotion < PromoteNone || promotion > 3 ||
+      fill != FillZeros)
+    return InvalidValue;
+  described.rank = rank;
+  described.address = reinterpret_cast<uint64_t>(address);
+  described.swizzle = swizzle == SwizzleNone ? 0 : 16u << swizzle;
+  std::copy(sizes, sizes + rank, described.sizes);
+  std::copy(strides, strides + rank - 1, described.strides);
+  std::copy(box, box + rank, described.box);
+  for (uint32_t i = 1; i < rank; ++i)
+    if (steps[i] != 1)
+      return InvalidValue;
+  if (std::string why = described.invalid(); !why.empty()) {
+    std::fprintf(stderr, "GPU emulator: cuTensorMapEncodeTiled: %s\n",
+                 why.c_str());
+    return InvalidValue;
+  }
+  std::memset(map, 0, sizeof(*map));
+  std::memcpy(map, &described, sizeof(described));
   return Success;
 }
 

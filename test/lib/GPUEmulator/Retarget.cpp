@@ -308,6 +308,15 @@ static unsigned countResults(llvm::Type *type) {
   return fields ? fields->getNumElements() : 1;
 }
 
+/// Returns true for a TMA copy to several blocks of a cluster. Its last
+/// arguments are whether it is one, whether it has a cache hint, and the group.
+static bool hasMulticast(const llvm::CallInst &call) {
+  return call.getCalledFunction()->getName().starts_with(
+             "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.") &&
+         !llvm::cast<llvm::ConstantInt>(call.getArgOperand(call.arg_size() - 3))
+              ->isZero();
+}
+
 llvm::Error Retargeter::rewriteIntrinsic(llvm::CallInst &call) {
   StringRef name = call.getCalledFunction()->getName();
   name.consume_front("llvm.nvvm.");
@@ -326,14 +335,28 @@ llvm::Error Retargeter::rewriteIntrinsic(llvm::CallInst &call) {
     return llvm::createStringError(
         "the emulator does not know the intrinsic '" +
         call.getCalledFunction()->getName() + "'");
+  if (hasMulticast(call))
+    return llvm::createStringError("the emulator has no multicast:" +
+                                   placeOf(call));
   return emit(call, spelling.opcode, operands, order);
+}
+
+/// Returns true for assembly whose only output is tied to its only input.
+static bool isIdentity(const llvm::CallInst &call,
+                       const llvm::InlineAsm &assembly) {
+  StringRef constraints = assembly.getConstraintString();
+  return call.arg_size() == 1 && constraints.starts_with("=") &&
+         constraints.ends_with(",0") &&
+         call.getArgOperand(0)->getType() == call.getType();
 }
 
 llvm::Error Retargeter::rewriteAssembly(llvm::CallInst &call) {
   auto *text = llvm::cast<llvm::InlineAsm>(call.getCalledOperand());
-  // Empty assembly only keeps the compiler from moving code.
+  // Empty assembly only keeps the compiler from moving code, or a value.
   if (StringRef(text->getAsmString()).trim().empty() &&
-      call.getType()->isVoidTy()) {
+      (call.getType()->isVoidTy() || isIdentity(call, *text))) {
+    if (!call.getType()->isVoidTy())
+      call.replaceAllUsesWith(call.getArgOperand(0));
     call.eraseFromParent();
     return llvm::Error::success();
   }

@@ -72,11 +72,20 @@ Spelling spellIntrinsic(StringRef name) {
                            .Default("");
     return {"redux.sync." + type, {}};
   }
-  if (rest == "cp.async.bulk.tensor.g2s.cta.tile.2d")
-    // Drop the cache hint.
-    return {"cp.async.bulk.tensor.2d.shared.global.tile.mbarrier::"
-            "complete_tx::bytes",
-            {0, 1, 2, 3, 4}};
+  if (rest.consume_front("cp.async.bulk.tensor.g2s.")) {
+    rest.consume_front("cta.");
+    unsigned rank;
+    if (!rest.consume_front("tile.") || !rest.consume_back("d") ||
+        rest.getAsInteger(10, rank))
+      return {};
+    // Drop the multicast mask and the cache hint.
+    Spelling copy = {"cp.async.bulk.tensor." + rest.str() +
+                         "d.shared.global.tile.mbarrier::complete_tx::bytes",
+                     {}};
+    for (unsigned i = 0; i < 3 + rank; ++i)
+      copy.order.push_back(i);
+    return copy;
+  }
   // The suffix .p3 is the address space.
   if (rest.starts_with("ldmatrix.") || rest.starts_with("stmatrix.")) {
     rest.consume_back(".p3");
@@ -135,6 +144,7 @@ Spelling spellIntrinsic(StringRef name) {
           .Case("fmax.nan.f", "max.NaN.f32")
           .Case("fmin.nan.f", "min.NaN.f32")
           .Case("fabs.f32", "abs.f32")
+          .Case("prefetch.tensormap.p0", "prefetch.tensormap")
           .Case("prmt", "prmt.b32")
           .Default(rest.str());
   return {spelled, {}};

@@ -190,6 +190,20 @@ static void shuffle(Block &block, unsigned warp, const Gathering &lanes) {
   }
 }
 
+// 9.7.13.14, elect.sync: one lane of the mask is the leader. It is the same in
+// every execution with this mask, but which one is not defined.
+static void elect(Block &block, unsigned, const Gathering &lanes) {
+  unsigned leader = block.grid.schedule.seed % 32;
+  while (!(lanes.mask >> leader & 1))
+    leader = (leader + 1) % 32;
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    if (!(lanes.mask >> lane & 1))
+      continue;
+    lanes.results[lane][0] = leader;
+    lanes.results[lane][1] = lane == leader;
+  }
+}
+
 enum Vote { All, Any, Uniform, Ballot };
 
 static void vote(Block &, unsigned, const Gathering &lanes) {
@@ -267,6 +281,17 @@ static void reduce(Block &, unsigned, const Gathering &lanes) {
 
 static Form findCollective(const std::string &opcode) {
   Form form;
+  if (opcode == "elect.sync") {
+    form.handler = [](Thread &thread, const Instruction &instruction,
+                      const uint64_t *operands, uint64_t *results) {
+      thread.block->gather(thread, instruction,
+                           static_cast<uint32_t>(operands[0]), operands,
+                           results, &elect);
+    };
+    form.operands = 1;
+    form.results = 2;
+    return form;
+  }
   form.results = 1;
   static const std::map<std::string, Shuffle> shuffles = {
       {"up", Up}, {"down", Down}, {"bfly", Butterfly}, {"idx", Index}};

@@ -12,7 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emulator.h"
+#include "TensorMap.h"
 
+#include "GPU/Cuda.h"
 #include "fp8/Codegen/GPU/Object.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Codegen/Tiles.h"
@@ -42,6 +44,7 @@
 using namespace mlir;
 using namespace mlir::fp8;
 namespace emulator = ::fp8::emulator;
+namespace cuda = ::fp8::cuda;
 namespace cl = llvm::cl;
 
 static cl::opt<std::string> input(cl::Positional, cl::Required,
@@ -67,6 +70,9 @@ static cl::opt<std::string>
     compiled("compiled",
              cl::desc("a module of stage 6 with the kernels for the GPU, "
                       "which are then not compiled here"));
+static cl::opt<std::string>
+    equal("equal", cl::desc("another module of stage 6, whose kernels must "
+                            "compute the same bits"));
 static cl::opt<bool> quiet("quiet", cl::desc("only print failures"));
 
 namespace {
@@ -191,6 +197,8 @@ private:
   void collect(ModuleOp module);
   void compileForCPU(ModuleOp module);
   void compileForGPU(ModuleOp module);
+  void compileOther();
+  void compileKernels(ModuleOp module);
   void runOnCPU(const KernelInfo &kernel, std::vector<Bytes> &buffers);
   std::string runOnGPU(const KernelInfo &kernel, std::vector<Bytes> &buffers,
                        unsigned seed);
@@ -202,6 +210,8 @@ private:
   std::vector<KernelInfo> kernels;
   std::unique_ptr<llvm::orc::LLJIT> jit;
   llvm::StringMap<std::string> images;
+  /// The kernels of the module of --equal, by the same names.
+  std::unique_ptr<Checker> other;
 };
 
 } // namespace
@@ -280,22 +290,38 @@ void Checker::compileForGPU(ModuleOp source) {
     if (!module)
       std::exit(1);
   }
+  compileKernels(*module);
+}
+
+/// Compiles the kernels of a module of stage 6.
+void Checker::compileKernels(ModuleOp module) {
   registerGPUTranslations(context);
   auto target =
-      (*module)->getAttrOfType<GPUTargetAttr>(FP8Dialect::kTargetAttrName);
+      module->getAttrOfType<GPUTargetAttr>(FP8Dialect::kTargetAttrName);
   for (KernelInfo &kernel : kernels) {
     if (!StringRef(kernel.name).contains(only) &&
         !StringRef(kernel.label).contains(only))
       continue;
-    auto gpu = module->lookupSymbol<gpu::GPUModuleOp>(kernel.name);
+    auto gpu = module.lookupSymbol<gpu::GPUModuleOp>(kernel.name);
     if (!gpu)
-      fail("'" + compiled + "' has no kernel '" + kernel.name + "'");
+      fail("the compiled module has no kernel '" + kernel.name + "'");
     kernel.launch =
         gpu->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName);
     GPUImage kind =
         samples.empty() ? GPUImage::Bitcode : check(parseGPUImage(image));
     images[kernel.name] = check(compileGPUModule(gpu, target, kind)).bytes;
   }
+}
+
+void Checker::compileOther() {
+  if (equal.empty())
+    return;
+  auto module = parseSourceFile<ModuleOp>(equal.getValue(), &context);
+  if (!module)
+    std::exit(1);
+  other = std::make_unique<Checker>(context);
+  other->kernels = kernels;
+  other->compileKernels(*module);
 }
 
 void Checker::runOnCPU(const KernelInfo &kernel, std::vector<Bytes> &buffers) {
@@ -319,6 +345,24 @@ void Checker::runOnCPU(const KernelInfo &kernel, std::vector<Bytes> &buffers) {
     task(i, operands.data(), scratch);
   for (auto [buffer, place] : llvm::zip(buffers, operands))
     std::memcpy(buffer.data(), place, buffer.size());
+}
+
+/// Returns the tensor map of an operand at `address`.
+static std::array<char, emulator::TensorMap::kBytes>
+tensorMapOf(TensorMapAttr map, uint64_t address) {
+  emulator::TensorMap made;
+  made.address = address;
+  made.rank = map.getSizes().size();
+  made.elementBytes = elementBytes(map.getElement());
+  made.swizzle = map.getSwizzle();
+  llvm::copy(map.getSizes(), made.sizes);
+  llvm::copy(map.getStrides(), made.strides);
+  llvm::copy(map.getBox(), made.box);
+  if (std::string why = made.invalid(); !why.empty())
+    fail("the driver would reject a tensor map: " + why);
+  std::array<char, emulator::TensorMap::kBytes> bytes = {};
+  std::memcpy(bytes.data(), &made, sizeof(made));
+  return bytes;
 }
 
 std::string Checker::runOnGPU(const KernelInfo &kernel,
@@ -347,6 +391,11 @@ std::string Checker::runOnGPU(const KernelInfo &kernel,
   std::vector<const void *> arguments;
   for (const uint64_t &address : addresses)
     arguments.push_back(&address);
+  std::vector<std::array<char, emulator::TensorMap::kBytes>> maps;
+  for (TensorMapAttr map : kernel.launch.getMaps())
+    maps.push_back(tensorMapOf(map, addresses[map.getOperand()]));
+  for (const auto &map : maps)
+    arguments.push_back(map.data());
   emulator::Geometry geometry;
   geometry.grid[0] = kernel.launch.getBlocks();
   geometry.block[0] = kernel.launch.getThreads();
@@ -407,6 +456,15 @@ bool Checker::checkKernel(const KernelInfo &kernel) {
       }
     if (!kernel.hasDot && differing && problem.empty())
       problem = "the bits differ";
+    if (other && problem.empty()) {
+      std::vector<Bytes> again = inputs;
+      auto same = llvm::find_if(other->kernels, [&](const KernelInfo &info) {
+        return info.name == kernel.name;
+      });
+      problem = other->runOnGPU(*same, again, seed);
+      if (problem.empty() && again != got)
+        problem = "the bits differ from those of '" + equal + "'";
+    }
     isGood &= problem.empty();
     if (problem.empty() && quiet)
       continue;
@@ -426,6 +484,28 @@ static void writeFile(const Twine &name, StringRef bytes) {
   if (error)
     fail("cannot write '" + samples + "/" + name + "': " + error.message());
   file << bytes;
+}
+
+/// Writes the arguments of cuTensorMapEncodeTiled.
+static void writeTensorMap(TensorMapAttr map, llvm::json::OStream &json) {
+  Type element = map.getElement();
+  auto list = [&](StringRef name, ArrayRef<int64_t> values) {
+    json.attributeArray(name, [&] {
+      for (int64_t value : values)
+        json.value(value);
+    });
+  };
+  json.object([&] {
+    json.attribute("operand", map.getOperand());
+    json.attribute("type", int(element.isBF16()  ? cuda::MapBFloat16
+                               : element.isF16() ? cuda::MapFloat16
+                               : element.isF32() ? cuda::MapFloat32
+                                                 : cuda::MapUInt8));
+    json.attribute("swizzle", map.getSwizzle());
+    list("sizes", map.getSizes());
+    list("strides", map.getStrides());
+    list("box", map.getBox());
+  });
 }
 
 /// Writes a kernel as benchmarks/gpu reads it. Inputs repeat a block of kPeriod
@@ -478,6 +558,10 @@ void Checker::writeSamples(const KernelInfo &kernel,
     json.attribute("dynamic_shared", kernel.launch.getDynamicShared());
     json.attribute("scratch",
                    kernel.launch.getScratch() * kernel.launch.getBlocks());
+    json.attributeArray("maps", [&] {
+      for (TensorMapAttr map : kernel.launch.getMaps())
+        writeTensorMap(map, json);
+    });
     json.attribute("flops", static_cast<int64_t>(kernel.cost.flops));
     json.attribute("dot_flops", static_cast<int64_t>(kernel.cost.dotFlops));
     json.attribute("bytes", static_cast<int64_t>(kernel.cost.bytes));
@@ -519,6 +603,7 @@ bool Checker::run(ModuleOp module) {
   collect(module);
   compileForCPU(module);
   compileForGPU(module);
+  compileOther();
   if (!samples.empty()) {
     writeAllSamples();
     return true;

@@ -15,12 +15,20 @@ def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
     shared memory. A block of an attention has all keys and up to 64 queries: as
     many as keep the scores in shared memory, or 32 if even 16 do not. On
     sm_90a, dots of at least 64 rows use `wgmma` if it supports their types,
-    with 128 rows per block if that leaves 256 blocks. Operands that `cp.async`
+    with 128 rows per block if that leaves 256 blocks (and 256 columns, if TMA
+    brings the operands and they fit). Operands that `cp.async`
     copies have two to four stages in shared memory: as many as leave room for a
     second block on the multiprocessor, if two stages do. Sums over many rows have
     a warp's columns in a block of 512 threads, which share the rows of a column.
-    The rows of the result of a large scatter are dealt to 256 blocks. A tile does
-    not change
+    The rows of the result of a large scatter are dealt to 256 blocks.
+
+    If `wgmma` computes a kernel's only dot, TMA brings its operands if it can:
+    both contiguous along k, not converted, not written or computed by the
+    kernel itself, aligned to 16 bytes in all launches, with strides that are
+    multiples of 16 bytes, rows of a tile that follow one another, and at most
+    five dimensions; runs of k with sums of their own must consist of whole
+    stages. With `explain`, a remark says for each other dot by `wgmma` which
+    condition it does not meet. A tile does not change
     any bit of a result. The split of sums does; the CPU's tile, which
     determines it, is therefore part of the plan.
 
@@ -47,6 +55,10 @@ def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "remark why TMA does not bring the operands of a dot">
+  ];
 }
 
 def UseCublasLt : Pass<"fp8-use-cublaslt", "::mlir::ModuleOp"> {
@@ -118,7 +130,12 @@ def LowerBlocks : Pass<"fp8-lower-blocks", "::mlir::ModuleOp"> {
     that sums are bitwise equal to the CPU's. Dots of f8, bf16 and f16 use
     `mma.sync` with tiles in shared memory, those of f32 use FMA. `cp.async`
     copies operands that are multiplied as they lie, some stages ahead; operands
-    that are converted or transposed go through registers.
+    that are converted or transposed go through registers. If the plan has
+    `tma`, a warp of its own, the producer, asks for the operands of the dot by
+    `cp.async.bulk.tensor`, and passes stages to the other warps by mbarriers.
+    The kernel then has two more parameters, the tensor maps, and there are at
+    most as many blocks as run at once: each runs several tiles, and the producer
+    begins the next one while the others finish the last.
 
     A payload that is copied to another order of dimensions is transposed by
     words: lines of shared memory have an odd number of them, and each thread
@@ -160,6 +177,11 @@ def LowerBlocks : Pass<"fp8-lower-blocks", "::mlir::ModuleOp"> {
     "::mlir::memref::MemRefDialect", "::mlir::nvgpu::NVGPUDialect",
     "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"];
+  let options = [
+    Option<"processors", "processors", "int64_t", "0",
+           "multiprocessors for which blocks that run several tiles are counted; "
+           "0: those of the target's largest card">
+  ];
 }
 
 def GPUCasts : Pass<"fp8-gpu-casts"> {
@@ -291,8 +313,8 @@ def PlanGraph : Pass<"fp8-plan-graph", "::mlir::ModuleOp"> {
     parameters of `@k`, `@k_in_1_loop` takes the address of the counters and,
     for each operand, the bytes by which its address changes per iteration. A
     loop stays expanded if an address in it is not a multiple of its counter
-    plus a constant, if a cuBLASLt operand's address changes in it, if it
-    contains a collective, or if more than four such loops would be nested.
+    plus a constant, if the address of an operand of cuBLASLt or TMA changes in
+    it, if it contains a collective, or if more than four such loops would be nested.
 
     The kernels that store conditions, count, and call `cudaGraphSetConditional`
     are added as GPU modules. Modules that nothing launches any more are

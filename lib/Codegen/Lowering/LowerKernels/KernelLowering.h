@@ -115,8 +115,10 @@ protected:
   // Target hooks.
   /// Assigns memory to locals, and prepares the function for that.
   virtual LogicalResult planScratch() = 0;
-  /// Adds the target's arguments; returns the number of the task.
+  /// Adds the target's arguments; returns the number of the first task.
   virtual Value prepareArguments() = 0;
+  /// Emits the code of all tasks.
+  virtual LogicalResult emitTasks(Value first) { return emitTask(first); }
   /// Returns the bytes that a dot needs while it runs over a tile of these
   /// sizes.
   virtual int64_t dotScratchBytes(linalg::GenericOp op,
@@ -140,13 +142,14 @@ protected:
   virtual void emitPartEnd() {}
 
   // One tile.
+  LogicalResult emitTask(Value task);
   LogicalResult emitTiles(unsigned loop, SmallVectorImpl<Value> &offsets,
                           SmallVectorImpl<int64_t> &sizes,
                           ArrayRef<Value> tileIndex);
   LogicalResult emitBlocks(SmallVectorImpl<Value> &offsets,
                            SmallVectorImpl<int64_t> &sizes);
   LogicalResult emitTile(ArrayRef<Value> offsets, ArrayRef<int64_t> sizes);
-  LogicalResult emitParts();
+  virtual LogicalResult emitParts();
   LogicalResult emitPartsByKeys();
   SmallVector<int64_t> extentsOf(linalg::GenericOp op,
                                  ArrayRef<int64_t> sizes) const;

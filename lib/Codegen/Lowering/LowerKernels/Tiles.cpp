@@ -225,6 +225,12 @@ LogicalResult KernelLowering::emitTiles(unsigned loop,
   return descend(tile[loop]);
 }
 
+LogicalResult KernelLowering::emitTask(Value task) {
+  SmallVector<Value> offsets;
+  SmallVector<int64_t> sizes;
+  return emitTiles(0, offsets, sizes, tileIndexOf(task));
+}
+
 /// Turns arguments of booleans into arguments of bytes.
 void KernelLowering::keepBooleansAsBytes() {
   for (BlockArgument arg : body().getArguments()) {
@@ -289,10 +295,7 @@ LogicalResult KernelLowering::run() {
   keepBooleansAsBytes();
   loc = kernel.getLoc();
   builder.setInsertionPoint(body().getTerminator());
-  Value task = prepareArguments();
-  SmallVector<Value> offsets;
-  SmallVector<int64_t> sizes;
-  if (failed(emitTiles(0, offsets, sizes, tileIndexOf(task))))
+  if (failed(emitTasks(prepareArguments())))
     return failure();
   for (Operation *op : llvm::reverse(old)) {
     op->dropAllUses();

@@ -96,8 +96,8 @@ CublasLtPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 GPUPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                     ArrayRef<int64_t> tile, ArrayRef<int64_t> sumTile,
-                    unsigned threads, bool wgmma, unsigned stages,
-                    int64_t rows) {
+                    unsigned threads, bool wgmma, unsigned stages, int64_t rows,
+                    bool tma) {
   if (failed(verifyTile(emitError, tile)) ||
       failed(verifyTile(emitError, sumTile)) ||
       failed(verifyThreads(emitError, threads)))
@@ -112,13 +112,79 @@ GPUPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected rows of a scatter, which has no tile, but "
                           "got "
                        << rows;
+  if (tma && !wgmma)
+    return emitError() << "expected wgmma for operands by TMA";
+  return success();
+}
+
+// The rules of the driver's documentation, under cuTensorMapEncodeTiled. Its
+// formula for strides: each is a multiple of the one before, and spans the
+// dimension in between.
+std::string TensorMapAttr::findMistake(Type element, ArrayRef<int64_t> sizes,
+                                       ArrayRef<int64_t> strides,
+                                       ArrayRef<int64_t> box, int64_t swizzle) {
+  auto expected = [](const Twine &what, int64_t got) {
+    return ("expected " + what + " but got " + Twine(got)).str();
+  };
+  if (!element.isIntOrFloat() ||
+      !llvm::is_contained({8u, 16u, 32u}, element.getIntOrFloatBitWidth()))
+    return "expected elements of 1, 2 or 4 bytes";
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  int64_t rank = sizes.size();
+  if (rank == 0 || rank > kMostDims)
+    return expected("1 to 5 dimensions", rank);
+  if (static_cast<int64_t>(strides.size()) + 1 != rank ||
+      static_cast<int64_t>(box.size()) != rank)
+    return expected("a stride for each but the first and a box for each of " +
+                        Twine(rank) + " dimensions",
+                    strides.size());
+  for (auto [size, extent] : llvm::zip(sizes, box)) {
+    // Coordinates are signed.
+    if (size <= 0 || size > INT32_MAX)
+      return expected("a size of 1 to 2^31 - 1", size);
+    if (extent <= 0 || extent > kMostBox)
+      return expected("a box of 1 to 256", extent);
+  }
+  int64_t inner = bytes;
+  for (auto [stride, size] : llvm::zip(strides, sizes)) {
+    if (stride % 16 != 0 || stride >= int64_t(1) << 40)
+      return expected("a stride that is a multiple of 16 bytes below 2^40",
+                      stride);
+    if (stride % inner != 0 || stride < inner * size)
+      return expected("a stride that is a multiple of " + Twine(inner) +
+                          " and at least " + Twine(inner * size),
+                      stride);
+    inner = stride;
+  }
+  if (!llvm::is_contained({0, 32, 64, 128}, swizzle))
+    return expected("a swizzle of 0, 32, 64 or 128 bytes", swizzle);
+  int64_t row = box[0] * bytes;
+  if (row % 16 != 0 || (swizzle != 0 && row > swizzle))
+    return expected(
+        "rows of a box that are a multiple of 16 bytes within the swizzle",
+        row);
+  return "";
+}
+
+LogicalResult
+TensorMapAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                      int64_t operand, Type element, ArrayRef<int64_t> sizes,
+                      ArrayRef<int64_t> strides, ArrayRef<int64_t> box,
+                      int64_t swizzle) {
+  if (operand < 0)
+    return emitError() << "expected the number of an argument but got "
+                       << operand;
+  if (std::string why = findMistake(element, sizes, strides, box, swizzle);
+      !why.empty())
+    return emitError() << why;
   return success();
 }
 
 LogicalResult
 GPULaunchAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                       int64_t blocks, int64_t threads, int64_t shared,
-                      int64_t dynamicShared, int64_t scratch) {
+                      int64_t dynamicShared, int64_t scratch,
+                      ArrayRef<TensorMapAttr>) {
   if (blocks <= 0)
     return emitError() << "expected blocks to be positive but got " << blocks;
   for (int64_t bytes : {shared, dynamicShared, scratch})

@@ -347,6 +347,9 @@ def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
     others are in flight. A kernel that is one scatter has no domain; with `rows`,
     each block owns that many rows of the result and skips all updates that land
     elsewhere.
+    With `tma`, one more warp brings both operands of the
+    kernel's only dot by TMA (`cp.async.bulk.tensor`), for which the kernel has
+    tensor maps (`#fp8.gpu_launch`), and a block may run several tiles.
 
     Example: blocks of 16 rows.
 
@@ -360,10 +363,11 @@ def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
                         "unsigned":$threads,
                         DefaultValuedParameter<"bool", "false", "dots by wgmma">:$wgmma,
                         DefaultValuedParameter<"unsigned", "2", "of a dot's operands in shared memory">:$stages,
-                        DefaultValuedParameter<"int64_t", "0", "of a scatter's result in a block">:$rows);
+                        DefaultValuedParameter<"int64_t", "0", "of a scatter's result in a block">:$rows,
+                        DefaultValuedParameter<"bool", "false", "operands by TMA">:$tma);
   let assemblyFormat = [{
     `<` `tile` `=` custom<Integers>($tile) `,` `sum_tile` `=` custom<Integers>($sumTile) `,`
-        `threads` `=` $threads (`,` struct($wgmma, $stages, $rows)^)? `>`
+        `threads` `=` $threads (`,` struct($wgmma, $stages, $rows, $tma)^)? `>`
   }];
   let genVerifyDecl = 1;
 }
@@ -398,6 +402,49 @@ def FP8_CublasLtPlanAttr : AttrDef<FP8_Dialect, "CublasLtPlan"> {
   let genVerifyDecl = 1;
 }
 
+def FP8_TensorMapAttr : AttrDef<FP8_Dialect, "TensorMap"> {
+  let mnemonic = "tensor_map";
+  let summary = "How TMA addresses an operand of a GPU kernel";
+  let description = [{
+    A tensor map of the kernel's argument `operand`: a tensor of up to five
+    dimensions, the one whose elements are adjacent first. `sizes` counts
+    elements, `strides` are the bytes between two elements of each further
+    dimension. A copy brings a box of `box` elements, whose rows (along the first
+    dimension) have the swizzle that spans `swizzle` bytes in shared memory;
+    elements outside of the tensor become zeros. These are the arguments of
+    `cuTensorMapEncodeTiled`, whose rules the attribute follows.
+
+    Example: boxes of 64 rows of a matrix of bytes.
+
+    ```mlir
+    func.func private @f() attributes {
+        fp8.gpu_launch = #fp8.gpu_launch<
+            blocks = 1, threads = 160, shared = 0, dynamic_shared = 65536, scratch = 0,
+            maps = [#fp8.tensor_map<operand = 0, element = f8E4M3FN, sizes = [512, 64],
+                                    strides = [512], box = [128, 64], swizzle = 128>]>}
+    ```
+  }];
+  let parameters = (ins "int64_t":$operand, "Type":$element,
+                        ArrayRefParameter<"int64_t">:$sizes,
+                        ArrayRefParameter<"int64_t", "in bytes">:$strides,
+                        ArrayRefParameter<"int64_t">:$box, "int64_t":$swizzle);
+  let assemblyFormat = [{
+    `<` `operand` `=` $operand `,` `element` `=` $element `,`
+        `sizes` `=` custom<Integers>($sizes) `,` `strides` `=` custom<Integers>($strides) `,`
+        `box` `=` custom<Integers>($box) `,` `swizzle` `=` $swizzle `>`
+  }];
+  let extraClassDeclaration = [{
+    /// The most dimensions of a tensor map, and elements of a box along one.
+    static constexpr int64_t kMostDims = 5, kMostBox = 256;
+
+    /// Returns why these are no parameters of a tensor map, or an empty string.
+    static std::string findMistake(Type element, ArrayRef<int64_t> sizes,
+                                   ArrayRef<int64_t> strides, ArrayRef<int64_t> box,
+                                   int64_t swizzle);
+  }];
+  let genVerifyDecl = 1;
+}
+
 def FP8_GPULaunchAttr : AttrDef<FP8_Dialect, "GPULaunch"> {
   let mnemonic = "gpu_launch";
   let summary = "What a launch of a GPU kernel asks for";
@@ -408,7 +455,8 @@ def FP8_GPULaunchAttr : AttrDef<FP8_Dialect, "GPULaunch"> {
     that the function declares itself, `dynamic_shared` the number that the
     launch has to request. If `scratch` is not 0, the function has one more
     parameter after those of the kernel: the address of `blocks * scratch` bytes
-    of global memory, aligned to 64 and not cleared.
+    of global memory, aligned to 64 and not cleared. The last parameters are
+    tensor maps, one for each of `maps`: 128 bytes by value, aligned to 64.
 
     Example:
 
@@ -421,8 +469,12 @@ def FP8_GPULaunchAttr : AttrDef<FP8_Dialect, "GPULaunch"> {
     ```
   }];
   let parameters = (ins "int64_t":$blocks, "int64_t":$threads, "int64_t":$shared,
-                        "int64_t":$dynamic_shared, "int64_t":$scratch);
-  let assemblyFormat = "`<` struct(params) `>`";
+                        "int64_t":$dynamic_shared, "int64_t":$scratch,
+                        OptionalArrayRefParameter<"TensorMapAttr">:$maps);
+  let assemblyFormat = [{
+    `<` struct($blocks, $threads, $shared, $dynamic_shared, $scratch)
+        (`,` `maps` `=` `[` $maps^ `]`)? `>`
+  }];
   let genVerifyDecl = 1;
 }
 

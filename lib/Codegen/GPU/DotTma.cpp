@@ -1,0 +1,133 @@
+//===- DotTma.cpp - Dots whose operands TMA brings ------------------------===//
+//
+// The producer's thread and the warpgroups run the same loops. Where the
+// warpgroups multiply a stage, the producer asks for one box of each operand
+// (PTX ISA, "Data Movement and Conversion Instructions:
+// cp.async.bulk.tensor"). Boxes have the swizzle of wgmma, and elements outside
+// of the tensor become zeros. Rows outside of the tile but inside of the tensor
+// come, too; their sums are not stored.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DotEmitter.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::gpu_codegen;
+
+/// Returns the coordinates of a tile's first elements in the tensor maps.
+std::array<SmallVector<Value>, 2>
+DotEmitter::firstCoordinates(const ContractionTile &tile) {
+  std::array<SmallVector<Value>, 2> coordinates;
+  for (unsigned i = 0; i < 2 && plan.tma; ++i) {
+    const OperandBoxes &boxes = plan.boxes[i];
+    coordinates[i].assign(boxes.map.getSizes().size(), cst(0));
+    for (auto [loop, offset] : llvm::zip(boxes.loops, tile.offsets)) {
+      auto [dimension, distance] = loop;
+      if (distance)
+        coordinates[i][dimension] =
+            add(coordinates[i][dimension], mul(offset, distance));
+    }
+  }
+  return coordinates;
+}
+
+Places DotEmitter::moved(Places places, const Dim &dim, Value i) {
+  static_cast<contraction::Places &>(places) =
+      PlaceBuilder::moved(places, dim, i);
+  for (unsigned operand = 0; operand < 2 && plan.tma; ++operand) {
+    auto [dimension, distance] =
+        plan.boxes[operand].loops[dim.loops.front().first];
+    Value &coordinate = places.coordinates[operand][dimension];
+    if (distance)
+      coordinate = add(coordinate, mul(i, distance));
+  }
+  return places;
+}
+
+/// Asks for the boxes of the stage at `k`.
+void DotEmitter::fillStage(Places places, Value k) {
+  ring->waitUntilEmpty();
+  Value barrier = ring->expect(plan.stageSize());
+  Value start = mul(ring->stage(), plan.stageSize());
+  auto cluster = LLVM::LLVMPointerType::get(
+      b.getContext(),
+      static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+  for (unsigned operand = 0; operand < 2; ++operand) {
+    SmallVector<Value> coordinates = places.coordinates[operand];
+    coordinates[0] = add(coordinates[0], k);
+    Value &row = coordinates[plan.boxes[operand].rows];
+    row = add(row, first[operand]);
+    for (Value &coordinate : coordinates)
+      coordinate =
+          arith::IndexCastOp::create(b, loc, b.getI32Type(), coordinate);
+    Value target = sharedPointer(
+        b, loc, shared, operand ? add(start, plan.stageSize(0)) : start);
+    // A block is a cluster of its own.
+    target = LLVM::AddrSpaceCastOp::create(b, loc, cluster, target);
+    NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+        b, loc, target, ring->maps[operand], coordinates, barrier,
+        /*im2colOffsets=*/ValueRange(), /*multicastMask=*/Value(),
+        /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
+        NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+  }
+  ring->advance();
+}
+
+/// Asks for the stages of `extent` elements of k, from k0 on.
+void DotEmitter::fillRun(Places places, Value k0, int64_t extent) {
+  int64_t depth = plan.stageDepth();
+  forLoop(0, llvm::alignTo(extent, depth), depth,
+          [&](Value at) { fillStage(places, add(k0, at)); });
+}
+
+/// Releases the last stage of which all products are complete, for this warp.
+void DotEmitter::releaseStage(Value condition) {
+  Value isFirst =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lane, cst(0));
+  auto branch = scf::IfOp::create(b, loc, both(isFirst, condition));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(branch.thenBlock()->getTerminator());
+  ring->releaseLast();
+}
+
+/// Keeps sums in registers from here on, by assembly without instructions. LLVM
+/// would otherwise write constants to them between a wgmma.fence and wgmma,
+/// where CUDA's assembler then adds a fence, or serializes wgmma.
+DotEmitter::Values DotEmitter::inRegisters(ValueRange sums) {
+  Values kept;
+  for (Value sum : sums)
+    kept.push_back(LLVM::InlineAsmOp::create(
+                       b, loc, sum.getType(), sum, /*asm_string=*/"",
+                       /*constraints=*/"=f,0", /*has_side_effects=*/true,
+                       /*is_align_stack=*/false,
+                       LLVM::tailcallkind::TailCallKind::None,
+                       LLVM::AsmDialectAttr(), ArrayAttr())
+                       .getResult(0));
+  return kept;
+}
+
+/// Multiplies the stages of `extent` elements of k. The products of one stage
+/// are running while those of the next one are started.
+DotEmitter::Values DotEmitter::multiplyRun(int64_t extent, Values sums) {
+  int64_t depth = plan.stageDepth(), end = llvm::alignTo(extent, depth);
+  Values results = forValues(
+      end, depth, inRegisters(sums), [&](Value at, ValueRange carried) {
+        ring->waitUntilFull();
+        Value made = startProducts(ring->stage(), carried);
+        if (end > depth) {
+          NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 1);
+          releaseStage(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                             at, cst(0)));
+        }
+        ring->advance();
+        return valuesOf(made, sums.size());
+      });
+  NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 0);
+  releaseStage(Value());
+  return results;
+}
