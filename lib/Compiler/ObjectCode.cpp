@@ -85,12 +85,26 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
                                callee.getFunctionType());
   };
   llvm::for_each(addressed, declare);
-  for (const char *name :
-       {"fp8_launch", "fp8_operand", "fp8_read", "fp8_write",
-        "fp8_all_reduce_start", "fp8_wait", "fp8_rank", "fp8_num_ranks",
-        "fp8_owns", "fp8_exchange_start", "fp8_loop", "fp8_keep", "fp8_branch",
-        "fp8_while", "fp8_end", "fp8_launch_moving", "fp8_write_moving",
-        "fp8_launch_owned", "fp8_order", "fp8_fetch"})
+  for (const char *name : {"fp8_launch",
+                           "fp8_operand",
+                           "fp8_read",
+                           "fp8_write",
+                           "fp8_all_reduce_start",
+                           "fp8_wait",
+                           "fp8_rank",
+                           "fp8_num_ranks",
+                           "fp8_owns",
+                           "fp8_exchange_start",
+                           "fp8_loop",
+                           "fp8_keep",
+                           "fp8_branch",
+                           "fp8_while",
+                           "fp8_end",
+                           "fp8_launch_moving",
+                           "fp8_write_moving",
+                           "fp8_launch_owned",
+                           "fp8_order",
+                           "fp8_fetch"})
     declare(symbols.lookup(name));
   units.push_back({std::move(unit), entry.getName().str(), {}});
   return units;
