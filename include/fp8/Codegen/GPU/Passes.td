@@ -359,22 +359,24 @@ def OrderGraph : Pass<"fp8-order-graph", "::mlir::ModuleOp"> {
   let summary = "Order the nodes of a step's graph by data flow";
   let description = [{
     In a schedule with `fp8.device_control`, everything that becomes a node of
-    the step's graph gets a number (`fp8.node`) and the numbers of the nodes that
-    it has to follow (`fp8.after`). A node follows an earlier one of its block if both access the same
-    bytes and one of them writes: bytes of the arena, whose buffers share memory
-    as `fp8-plan-memory` has laid them out, of arguments and results, of the
-    scratch memory that all launches share, and the counters and conditions of
-    loops and branches. A part of a buffer at a place that is not known here
-    counts as the whole buffer. Edges that follow from others are left out. A
-    loop or branch that the GPU decides is one node, and its body has an order
-    of its own. Each result that replaces no argument (`fp8.output`) gets a node
-    of its own, too: it is copied to the host once it is complete. Nodes before a loop with a condition, in it and after it keep
-    the order of the schedule. The schedule's `fp8.graph` has the numbers of
-    nodes and edges, and of the nodes on the longest path.
+    the step's graph gets a number (`fp8.node`) and the numbers of the nodes
+    that it has to follow (`fp8.after`). A node follows an earlier one of its
+    block if both access the same bytes and one of them writes: bytes of the
+    arena, whose buffers share memory as `fp8-plan-memory` has laid them out, of
+    arguments and results, of the scratch memory that all launches share, and
+    the counters and conditions of loops and branches. A part of a buffer at a
+    place that is not known here counts as the whole buffer. Edges that follow
+    from others are left out.
+
+    A loop or branch that the GPU decides is one node, and its body has an order
+    of its own. Each result that replaces no argument (`fp8.output`) has a node,
+    too, which copies it to the host. Nodes before a loop with a condition, in
+    it and after it keep the order of the schedule. The schedule's `fp8.graph`
+    has the numbers of nodes and edges, and of the nodes on the longest path.
 
     Expanded loops are replaced by their iterations, since these differ in what
     they access. A schedule of more than `nodes` nodes stays as it is, and its
-    work one chain.
+    work is one chain.
 
     Runs after `fp8-plan-graph`.
 
@@ -413,9 +415,9 @@ def VerifyGraph : Pass<"fp8-verify-graph", "::mlir::ModuleOp"> {
   let description = [{
     In a schedule with `fp8.graph`, every op that becomes a node of the graph
     has a number of its own (`fp8.node`) and follows earlier nodes of its block
-    (`fp8.after`);
-    and between any two nodes of a block that access the same bytes, one of them
-    writing, there is a path. Accesses are found as by `fp8-order-graph`.
+    (`fp8.after`). Between any two nodes of a block that access the same bytes,
+    one of them writing, there is a path. Accesses are found as by
+    `fp8-order-graph`.
 
     Example:
 
