@@ -394,11 +394,12 @@ bool isCheap(linalg::GenericOp op) {
         isa<arith::DivFOp, arith::RemFOp, arith::TruncFOp, tensor::ExtractOp>(
             inner))
       return false;
-    if (!isa<linalg::IndexOp, linalg::YieldOp, arith::ConstantOp>(inner))
-      ++arithmetic;
+    // (Fused bodies are long: stop early.)
+    if (!isa<linalg::IndexOp, linalg::YieldOp, arith::ConstantOp>(inner) &&
+        ++arithmetic > 2)
+      return false;
   }
-  return arithmetic == 0 ||
-         (arithmetic <= 2 && (op.getNumDpsInputs() <= 1 || widens(op)));
+  return arithmetic == 0 || op.getNumDpsInputs() <= 1 || widens(op);
 }
 
 /// Returns true if a consumer runs at most as often as the producer: it is in

@@ -23,10 +23,6 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// The size of a cache line, so that tasks that write adjacent buffers do not
-/// share one.
-constexpr int64_t kAlignment = 64;
-
 /// The positions of all ops of a schedule in program order, nested ones
 /// included.
 class Positions {
@@ -102,7 +98,7 @@ int64_t pack(MutableArrayRef<PlannedBuffer> buffers) {
       if (other->offset - offset >= buffer->bytes)
         break;
       offset = std::max<int64_t>(
-          offset, llvm::alignTo(other->offset + other->bytes, kAlignment));
+          offset, llvm::alignTo(other->offset + other->bytes, kArenaAlignment));
     }
     buffer->offset = offset;
     total = std::max<int64_t>(total, offset + buffer->bytes);
@@ -112,7 +108,7 @@ int64_t pack(MutableArrayRef<PlannedBuffer> buffers) {
                                     }),
                   buffer);
   }
-  return llvm::alignTo(total, kAlignment);
+  return llvm::alignTo(total, kArenaAlignment);
 }
 
 class PlanMemory : public fp8::impl::PlanMemoryBase<PlanMemory> {

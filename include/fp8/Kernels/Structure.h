@@ -33,6 +33,10 @@ std::string nameOfContents(KernelOp kernel);
 func::FuncOp moveToFunction(OpBuilder &builder, FunctionOpInterface op,
                             StringRef name);
 
+/// Buffers of the arena begin at multiples of this. It is the size of a cache
+/// line, so that tasks that write adjacent buffers do not share one.
+constexpr int64_t kArenaAlignment = 64;
+
 /// Returns the bytes of a dense buffer; elements of less than a byte take one.
 int64_t byteSize(MemRefType type);
 

@@ -19,6 +19,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_BATCHLAUNCHES
@@ -194,7 +195,8 @@ static int64_t peakBytes(Block &block, ArrayRef<ScheduleNode> nodes,
     auto alloc = buffer.getDefiningOp<memref::AllocOp>();
     if (!alloc || alloc->getBlock() != &block)
       continue;
-    int64_t bytes = byteSize(alloc.getType());
+    auto bytes = static_cast<int64_t>(
+        llvm::alignTo(byteSize(alloc.getType()), kArenaAlignment));
     change[range.first] += bytes;
     change[range.second + 1] -= bytes;
   }
@@ -379,7 +381,7 @@ void BatchLaunches::batch(Block &block) {
     before.push_back({static_cast<unsigned>(index)});
     batchable.push_back(isBatchable(node.op));
   }
-  int64_t peak = peakBytes(block, *nodes, before, peaks);
+  int64_t peak = peakBytes(block, *nodes, before, peaks), peakAfter;
   // A buffer from outside lives as long as the loop around the block, anyway.
   bool isOutsideFree =
       isa<ScheduleOp, LoopLikeOpInterface>(block.getParentOp());
@@ -394,12 +396,13 @@ void BatchLaunches::batch(Block &block) {
   // With a limit of 0, nothing lives longer.
   for (int64_t limit = std::max(kSmallBytes, peak / kSmallPart);; limit /= 2) {
     after = order(limit);
-    int64_t growth = peakBytes(block, *nodes, after, peaks) - peak;
-    if (limit == 0 || growth <= std::max(kSmallBytes, peak / kGrowthPart))
+    peakAfter = peakBytes(block, *nodes, after, peaks);
+    if (limit == 0 ||
+        peakAfter - peak <= std::max(kSmallBytes, peak / kGrowthPart))
       break;
   }
   int64_t &outer = peaks[block.getParentOp()];
-  outer = std::max(outer, peakBytes(block, *nodes, after, peaks));
+  outer = std::max(outer, peakAfter);
   if (after.size() == nodes->size())
     return;
   numBefore += nodes->size();

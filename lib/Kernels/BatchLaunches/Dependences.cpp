@@ -12,18 +12,24 @@ using namespace mlir::fp8;
 /// Returns the accesses of `op` and of the ops inside of it; nullopt if they
 /// are not known.
 static std::optional<SmallVector<BufferAccess>> accessesOf(Operation *op) {
-  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
-      getEffectsRecursively(op);
-  if (!effects)
-    return std::nullopt;
-  llvm::MapVector<Value, bool> writes;
-  for (const MemoryEffects::EffectInstance &effect : *effects) {
-    if (isa<MemoryEffects::Allocate>(effect.getEffect()))
-      continue;
-    if (!effect.getValue())
+  llvm::SmallMapVector<Value, bool, 8> writes;
+  if (auto launch = dyn_cast<LaunchOp>(op)) {
+    // This is most ops, and quicker than a list of their effects.
+    for (auto [index, buffer] : llvm::enumerate(launch.getOperands()))
+      writes[memoryOf(buffer)] |= launch.getAccess(index) != Access::Read;
+  } else {
+    std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
+        getEffectsRecursively(op);
+    if (!effects)
       return std::nullopt;
-    writes[memoryOf(effect.getValue())] |=
-        !isa<MemoryEffects::Read>(effect.getEffect());
+    for (const MemoryEffects::EffectInstance &effect : *effects) {
+      if (isa<MemoryEffects::Allocate>(effect.getEffect()))
+        continue;
+      if (!effect.getValue())
+        return std::nullopt;
+      writes[memoryOf(effect.getValue())] |=
+          !isa<MemoryEffects::Read>(effect.getEffect());
+    }
   }
   SmallVector<BufferAccess> accesses;
   for (auto [buffer, isWritten] : writes)
