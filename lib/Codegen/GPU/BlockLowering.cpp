@@ -101,9 +101,10 @@ LogicalResult BlockLowering::planScratch() {
   // Sums of columns use the memory of a dot, unless TMA brings the next tile's
   // operands there meanwhile.
   int64_t sumBytes = columnSumBytes();
+  bool isApart = dots.tma && sumBytes > 0;
   int64_t otherBytes =
-      dots.tma ? llvm::alignTo(dotBytes, kLocalAlignment) + sumBytes
-               : std::max(dotBytes, sumBytes);
+      isApart ? llvm::alignTo(dotBytes, kLocalAlignment) + sumBytes
+              : std::max(dotBytes, sumBytes);
   auto place = [&](Local &local, std::pair<unsigned, unsigned> lifetime,
                    bool shared) {
     SmallVector<std::pair<int64_t, int64_t>> taken;
@@ -141,7 +142,7 @@ LogicalResult BlockLowering::planScratch() {
   }
   dotOffset = llvm::alignTo(sharedBytes, dotAlignment);
   sharedBytes = dotOffset + otherBytes;
-  sumOffset = dots.tma ? sharedBytes - sumBytes : dotOffset;
+  sumOffset = isApart ? sharedBytes - sumBytes : dotOffset;
   if (sharedBytes > target.sharedBytes)
     return kernel->emitOpError("expected at most ")
            << target.sharedBytes << " bytes of shared memory but needs "
