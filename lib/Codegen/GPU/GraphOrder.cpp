@@ -47,21 +47,29 @@ int64_t GraphMemory::conditionOf(memref::LoadOp load) {
   return condition->second;
 }
 
+/// Returns at which byte of its source a view begins; nullopt if that is not
+/// known.
+static std::optional<int64_t> shiftOf(ViewLikeOpInterface view) {
+  if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(view.getOperation()))
+    return 0;
+  if (auto inArena = dyn_cast<memref::ViewOp>(view.getOperation()))
+    return getConstantIntValue(inArena.getByteShift());
+  auto part = dyn_cast<SubbufferOp>(view.getOperation());
+  std::optional<int64_t> elements =
+      part ? getConstantIntValue(part.getOffset()) : std::nullopt;
+  if (!elements)
+    return std::nullopt;
+  int64_t bits = part.getType().getElementType().getIntOrFloatBitWidth();
+  return *elements * static_cast<int64_t>(llvm::divideCeil(bits, 8));
+}
+
 /// Adds an access to the bytes of `buffer`. If it is a part of another buffer
 /// at an unknown place, all of that one counts.
 void GraphMemory::addBuffer(Value buffer, bool writes) {
   int64_t begin = 0, bytes = byteSize(cast<MemRefType>(buffer.getType()));
   while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>()) {
     buffer = view.getViewSource();
-    std::optional<int64_t> shift = 0;
-    if (auto part = dyn_cast<SubbufferOp>(view.getOperation())) {
-      shift = getConstantIntValue(part.getOffset());
-      if (shift)
-        *shift *= llvm::divideCeil(
-            part.getType().getElementType().getIntOrFloatBitWidth(), 8);
-    } else if (auto inArena = dyn_cast<memref::ViewOp>(view.getOperation())) {
-      shift = getConstantIntValue(inArena.getByteShift());
-    }
+    std::optional<int64_t> shift = shiftOf(view);
     begin = shift ? begin + *shift : 0;
     if (!shift)
       bytes = byteSize(cast<MemRefType>(buffer.getType()));
