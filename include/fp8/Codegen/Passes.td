@@ -109,8 +109,10 @@ def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
   let description = [{
     The schedule becomes the function `@fp8_entry(%step: !llvm.ptr)`, with one
     call of the runtime's `fp8_launch` per launch, which passes the launch's
-    number. Consecutive launches whose operands have static addresses become one
-    loop that reads the calls from constant tables. Operands are 64-bit codes:
+    number, or of `fp8_launch_sets` for a launch with several sets of operands
+    (on a GPU, if `fp8-tabulate-operands` has given it a kernel for them).
+    Consecutive launches whose operands have static addresses become one loop
+    that reads the calls from constant tables. Operands are 64-bit codes:
     an offset into the arena, or the complement of an external buffer's number
     (arguments, outputs, constants by `fp8.number`). Each kernel gets a wrapper
     with the runtime's calling convention, marked `fp8.task`. A kernel that has

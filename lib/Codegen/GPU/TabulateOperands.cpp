@@ -86,18 +86,19 @@ private:
     if (symbols.lookup(name))
       return name;
     auto kernel = symbols.lookup<gpu::GPUModuleOp>(before);
-    auto form = kernel ? kernel->getAttrOfType<GPULaunchAttr>(
-                             FP8Dialect::kGPULaunchAttrName)
-                       : GPULaunchAttr();
-    if (!form || !kernel.lookupSymbol<LLVM::LLVMFuncOp>(before))
+    auto known = kernel ? kernel.lookupSymbol<LLVM::LLVMFuncOp>(before)
+                        : LLVM::LLVMFuncOp();
+    if (!known)
       return launch.emitOpError("expected a kernel lowered by fp8-to-nvvm");
-    if (form.getScratch() > 0)
+    // Blocks have scratch memory by their x index; it is a further parameter.
+    size_t operands = launch.getAccesses().size();
+    if (known.getNumArguments() != operands)
       return StringAttr();
     auto copy = kernel.clone();
     copy.setName(name);
-    auto operands = static_cast<int64_t>(launch.getAccesses().size());
     copy->setAttr(kSetsAttr,
-                  Builder(&getContext()).getI64IntegerAttr(operands));
+                  Builder(&getContext())
+                      .getI64IntegerAttr(static_cast<int64_t>(operands)));
     symbols.insert(copy, kernel->getIterator());
     auto func = copy.lookupSymbol<LLVM::LLVMFuncOp>(before);
     func.setName(name);

@@ -270,9 +270,9 @@ def TabulateOperands : Pass<"fp8-tabulate-operands", "::mlir::ModuleOp"> {
     block is the number of its set. The x index, and all arithmetic, are those
     of `@k`.
 
-    Kernels with scratch memory, which blocks have by their x index, get no copy;
-    neither do launches with an operand whose address is only known at run time.
-    Such launches become one node for each set.
+    Kernels with further parameters (scratch memory, which blocks have by their x
+    index) get no copy; neither do launches with an operand whose address is only
+    known at run time. Such launches become one node for each set.
 
     Runs after `fp8-to-nvvm` and before `fp8-plan-graph`.
 
