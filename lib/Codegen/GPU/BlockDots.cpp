@@ -65,8 +65,7 @@ int64_t BlockLowering::dotScratchBytes(linalg::GenericOp op,
   if (plan->tma) {
     maps = {plan->boxes[0].map, plan->boxes[1].map};
     ringStages = plan->stages;
-    sumsPerThread = plan->tileRows * plan->tileColumns / plan->threads *
-                    (plan->hasParts() ? 2 : 1);
+    sumRegisters = plan->sumsPerThread() * (plan->hasParts() ? 2 : 1);
   }
   if (plan->usesWgmma())
     dotAlignment = kWgmmaAlignment;

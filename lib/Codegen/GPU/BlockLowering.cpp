@@ -162,9 +162,9 @@ LogicalResult BlockLowering::measure() {
 int64_t BlockLowering::blocksTogether() const {
   int64_t blocks = target.sharedPerProcessor / (sharedBytes + kSystemShared);
   if (dots.tma)
-    blocks = std::min({blocks, target.warps * kWarp / getThreads(),
-                       target.registers /
-                           (getThreads() * (sumsPerThread + kOtherRegisters))});
+    blocks = std::min(
+        {blocks, target.warps * kWarp / getThreads(),
+         target.registers / (getThreads() * (sumRegisters + kOtherRegisters))});
   return std::max<int64_t>(blocks, 1);
 }
 

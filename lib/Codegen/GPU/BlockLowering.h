@@ -191,7 +191,7 @@ private:
   // With TMA.
   SmallVector<TensorMapAttr> maps;
   SmallVector<BlockArgument> mapArguments;
-  int64_t ringStages = 0, sumsPerThread = 0;
+  int64_t ringStages = 0, sumRegisters = 0;
   std::unique_ptr<TmaRing> ring;
   Value block, thread; // indices
   /// The threads that share the sums of one point, in the current nest.

@@ -104,9 +104,8 @@ void DotEmitter::forSums(function_ref<void(int64_t, Value, Value)> body) {
 DotEmitter::Values DotEmitter::zeros() {
   if (fills())
     return {};
-  int64_t count = plan.tileRows * plan.tileColumns / plan.threads;
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-  return Values(count, zero);
+  return Values(plan.sumsPerThread(), zero);
 }
 
 /// Adds the products of a stage by FMA, one element of k after the other.

@@ -95,7 +95,7 @@ private:
   // wgmma.
   void showToWgmma();
   Value descriptorOf(unsigned operand, Value stage);
-  Value startProducts(Value stage, ValueRange sums);
+  Value startProducts(Value stage, ValueRange sums, bool fromZero = false);
   Values valuesOf(Value made, unsigned count);
   Values waitForProducts(Value made, unsigned count);
   Values sumRunByWgmma(Places places, const Run &run, Values sums);
@@ -109,6 +109,7 @@ private:
   void fillRun(Places places, Value k0, int64_t extent);
   void releaseStage(Value condition);
   Values inRegisters(ValueRange sums);
+  Values multiplyStage(ValueRange sums, bool fromZero, Value releases);
   Values multiplyRun(int64_t extent, Values sums);
 
   // Sums.

@@ -249,6 +249,16 @@ static void chooseBoxes(linalg::GenericOp op,
   plan.whyNotTma = why;
 }
 
+/// Chooses the stages of the ring, which goes on from one run to the next.
+static void chooseRing(int64_t most, DotPlan &plan) {
+  if (!plan.tma)
+    return;
+  int64_t stages = volumeOf(plan.outerK) *
+                   llvm::divideCeil(plan.k.size, plan.run) *
+                   llvm::divideCeil(plan.run, plan.stageDepth());
+  plan.stages = std::clamp(stages, kFewestStages, most);
+}
+
 /// Returns the product of the extents of some loops.
 static int64_t productOf(ArrayRef<unsigned> dims, ArrayRef<int64_t> extents) {
   int64_t volume = 1;
@@ -312,14 +322,9 @@ FailureOr<DotPlan> gpu_codegen::makeDotPlan(
   for (unsigned i = 0; i < 2; ++i)
     chooseAccess(*loops, i, alignments[i], plan);
   chooseCopies(localInputs, options.stages, plan);
-  if (!options.tma)
-    return plan;
-  chooseBoxes(op, *loops, whole, alignments, localInputs, plan);
-  // The ring goes on from one run to the next.
-  int64_t stages = volumeOf(plan.outerK) *
-                   llvm::divideCeil(plan.k.size, plan.run) *
-                   llvm::divideCeil(plan.run, plan.stageDepth());
-  if (plan.tma)
-    plan.stages = std::clamp<int64_t>(stages, kFewestStages, options.stages);
+  if (options.tma) {
+    chooseBoxes(op, *loops, whole, alignments, localInputs, plan);
+    chooseRing(options.stages, plan);
+  }
   return plan;
 }

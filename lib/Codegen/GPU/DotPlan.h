@@ -97,6 +97,8 @@ struct DotPlan {
   int64_t lineDistance(unsigned operand) const {
     return lineBytes(operand) + (multiplier == Multiplier::FMA ? kPiece : 0);
   }
+  /// Returns the elements of the tile's result that a thread has.
+  int64_t sumsPerThread() const { return tileRows * tileColumns / threads; }
   bool isCopied() const { return operands[0].copied || operands[1].copied; }
   bool hasParts() const {
     return run != k.size || !outerK.empty() || isScaled();

@@ -111,22 +111,43 @@ DotEmitter::Values DotEmitter::inRegisters(ValueRange sums) {
   return kept;
 }
 
-/// Multiplies the stages of `extent` elements of k. The products of one stage
-/// are running while those of the next one are started.
+/// Waits for the next stage and starts its products. The products of the stage
+/// before it run meanwhile; it is released afterwards, where `releases` holds.
+DotEmitter::Values DotEmitter::multiplyStage(ValueRange sums, bool fromZero,
+                                             Value releases) {
+  ring->waitUntilFull();
+  Value made = startProducts(ring->stage(), sums, fromZero);
+  if (releases) {
+    NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 1);
+    releaseStage(releases);
+  }
+  ring->advance();
+  return valuesOf(made, plan.sumsPerThread());
+}
+
+/// Multiplies the stages of `extent` elements of k. Partial sums begin with the
+/// first products, without registers for zeros.
 DotEmitter::Values DotEmitter::multiplyRun(int64_t extent, Values sums) {
   int64_t depth = plan.stageDepth(), end = llvm::alignTo(extent, depth);
-  Values results = forValues(
-      end, depth, inRegisters(sums), [&](Value at, ValueRange carried) {
-        ring->waitUntilFull();
-        Value made = startProducts(ring->stage(), carried);
-        if (end > depth) {
-          NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 1);
-          releaseStage(arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
-                                             at, cst(0)));
-        }
-        ring->advance();
-        return valuesOf(made, sums.size());
-      });
+  Values results;
+  if (plan.hasParts()) {
+    results = multiplyStage({}, /*fromZero=*/true, /*releases=*/Value());
+    Value always = arith::ConstantIntOp::create(b, loc, 1, 1);
+    if (end > depth)
+      results = forValues(
+          end - depth, depth, results, [&](Value, ValueRange carried) {
+            return multiplyStage(carried, /*fromZero=*/false, always);
+          });
+  } else {
+    results = forValues(
+        end, depth, inRegisters(sums), [&](Value at, ValueRange carried) {
+          Value releases;
+          if (end > depth)
+            releases = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                             at, cst(0));
+          return multiplyStage(carried, /*fromZero=*/false, releases);
+        });
+  }
   NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 0);
   releaseStage(Value());
   return results;

@@ -64,11 +64,12 @@ static NVVM::WGMMATypesAttr wgmmaType(Type type) {
 }
 
 /// Starts to add the products of a stage to the sums of this thread. The result
-/// must not be used before waitForProducts.
-Value DotEmitter::startProducts(Value stage, ValueRange sums) {
+/// must not be used before waitForProducts. If `fromZero`, there are no sums
+/// yet.
+Value DotEmitter::startProducts(Value stage, ValueRange sums, bool fromZero) {
   MLIRContext *context = b.getContext();
   auto type = LLVM::LLVMStructType::getLiteral(
-      context, SmallVector<Type>(sums.size(), b.getF32Type()));
+      context, SmallVector<Type>(plan.sumsPerThread(), b.getF32Type()));
   Value made = LLVM::PoisonOp::create(b, loc, type);
   for (auto [i, sum] : llvm::enumerate(sums))
     made = LLVM::InsertValueOp::create(b, loc, made, sum, i);
@@ -88,8 +89,10 @@ Value DotEmitter::startProducts(Value stage, ValueRange sums) {
         b, loc, type, made, at[0], at[1], shape, wgmmaType(plan.operands[0].to),
         wgmmaType(plan.operands[1].to),
         NVVM::WGMMATypesAttr::get(context, NVVM::WGMMATypes::f32),
-        NVVM::WGMMAScaleOutAttr::get(context, NVVM::WGMMAScaleOut::one), one,
-        one, NVVM::MMALayoutAttr::get(context, NVVM::MMALayout::row),
+        NVVM::WGMMAScaleOutAttr::get(context, fromZero && byte == 0
+                                                  ? NVVM::WGMMAScaleOut::zero
+                                                  : NVVM::WGMMAScaleOut::one),
+        one, one, NVVM::MMALayoutAttr::get(context, NVVM::MMALayout::row),
         NVVM::MMALayoutAttr::get(context, NVVM::MMALayout::col),
         NVVM::MMAIntOverflowAttr());
   }
