@@ -44,13 +44,12 @@ int64_t gpu_codegen::alignmentOf(Value buffer) {
 
 LaunchAlignments::LaunchAlignments(ModuleOp module) {
   module.walk([&](LaunchOp launch) {
-    SmallVector<int64_t> own;
-    for (Value operand : launch.getOperands())
-      own.push_back(alignmentOf(operand));
-    auto [it, isNew] = known.try_emplace(launch.getKernel(), own);
-    if (!isNew)
-      for (auto [least, other] : llvm::zip(it->second, own))
-        least = std::min(least, other);
+    SmallVector<int64_t> &least = known[launch.getKernel()];
+    least.resize(launch.getAccesses().size(), kLocalAlignment);
+    for (auto [index, operand] : llvm::enumerate(launch.getOperands())) {
+      int64_t &ofArgument = least[launch.getArgument(index)];
+      ofArgument = std::min(ofArgument, alignmentOf(operand));
+    }
   });
 }
 

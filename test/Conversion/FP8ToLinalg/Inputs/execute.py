@@ -28,7 +28,7 @@ FORMATS = {
 NAN_CODES = {"f8E4M3FN": 0x7F, "f8E5M2": 0x7E, "f8E4M3": 0x7C, "f8E4M3FNUZ": 0x80, "f8E5M2FNUZ": 0x80}
 NUMPY = {"f32": np.float32, "f8E8M0FNU": np.uint8, "i64": np.int64, "i32": np.int32,
          "f16": np.float16, "bf16": ml_dtypes.bfloat16}
-# A minimal runtime for a compiled schedule: see fp8_launch and fp8_operand in
+# A minimal runtime for a compiled schedule: see fp8_launch, fp8_launch_sets and fp8_operand in
 # include/fp8-c/Runtime.h.
 RUNTIME = """
 #include <stdint.h>
@@ -43,6 +43,11 @@ void fp8_launch(struct step *step, int64_t number, void (*fn)(int64_t, void *con
     operands[i] = (char *)fp8_operand(step, codes[i]) + (offsets ? offsets[i] : 0);
   for (int64_t task = 0; task < tasks; ++task)
     fn(task, operands, step->scratch);
+}
+void fp8_launch_sets(struct step *step, int64_t number, void (*fn)(int64_t, void *const *, void *), int64_t tasks,
+                     const int64_t *codes, const int64_t *offsets, int64_t n, int64_t sets) {
+  for (int64_t set = 0; set < sets; ++set)
+    fp8_launch(step, number, fn, tasks, codes + set * n, offsets ? offsets + set * n : 0, n);
 }
 """
 
