@@ -108,6 +108,9 @@ void GraphMemory::addOne(Operation *op) {
   } else if (auto load = dyn_cast<memref::LoadOp>(op)) {
     addBuffer(load.getMemRef(), /*writes=*/false);
     found.push_back({conditionOf(load), conditionOf(load) + 1, true});
+    // The kernel that keeps a condition reads the counters of all loops, also
+    // of those that are not around it.
+    found.push_back({counters, counters + FP8_GPU_LOOPS, /*writes=*/false});
   } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
     addBuffer(store.getMemRef(), /*writes=*/true);
   } else if (isa<StartAllReduceOp, StartExchangeOp>(op)) {

@@ -127,7 +127,8 @@ fp8.schedule @control(%arena: memref<64xi8>, %x: memref<64xi8>, %y: memref<64xi8
     fp8.launch @k(read %y, write %z) number = 2 : (memref<64xi8>, memref<64xi8>) -> ()
   }
   // CHECK: scf.for
-  // CHECK: } {fp8.after = array<i64>, fp8.device_loop, fp8.node = 5 : i64}
+  // The kernel that keeps a condition reads the counters of loops.
+  // CHECK: } {fp8.after = array<i64: 1>, fp8.device_loop, fp8.node = 5 : i64}
   // CHECK: scf.for
   // CHECK: } {fp8.after = array<i64: 5>, fp8.device_loop, fp8.node = 7 : i64}
   scf.for %i = %c0 to %c40 step %c1 {
