@@ -102,9 +102,9 @@ LogicalResult BlockLowering::planScratch() {
   // operands there meanwhile.
   int64_t sumBytes = columnSumBytes();
   bool isApart = dots.tma && sumBytes > 0;
-  int64_t otherBytes =
-      isApart ? llvm::alignTo(dotBytes, kLocalAlignment) + sumBytes
-              : std::max(dotBytes, sumBytes);
+  int64_t otherBytes = isApart
+                           ? llvm::alignTo(dotBytes, kLocalAlignment) + sumBytes
+                           : std::max(dotBytes, sumBytes);
   auto place = [&](Local &local, std::pair<unsigned, unsigned> lifetime,
                    bool shared) {
     SmallVector<std::pair<int64_t, int64_t>> taken;
@@ -356,4 +356,3 @@ std::optional<int64_t> BlockLowering::alignmentOf(Value buffer, AffineMap map,
   }
   return std::min(base, aligned * bytes);
 }
-
