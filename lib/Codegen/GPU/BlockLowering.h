@@ -127,6 +127,9 @@ private:
   struct ColumnSums;
   int64_t columnSumBytes() const;
   bool emitColumnSums(const Nest &nest, Loops &loops, ArrayRef<unsigned> order);
+  SmallVector<Value> emitSumRounds(const Nest &nest, const Loops &loops,
+                                   const lowering::SumBlocks &blocks,
+                                   const ColumnSums &sums, ValueRange carried);
   SmallVector<Value> startColumnSums(const Nest &nest, Loops &loops,
                                      ArrayRef<unsigned> order,
                                      ArrayRef<int64_t> counts,

@@ -191,6 +191,39 @@ SmallVector<Value> BlockLowering::addColumnSums(const ColumnSums &sums,
   return loop.getResults();
 }
 
+/// Emits the loop over the blocks of rows, as many at once as a column has
+/// threads. Returns the totals, which the first threads of the columns have.
+SmallVector<Value> BlockLowering::emitSumRounds(const Nest &nest,
+                                                const Loops &loops,
+                                                const SumBlocks &blocks,
+                                                const ColumnSums &sums,
+                                                ValueRange carried) {
+  auto rounds = scf::ForOp::create(builder, loc, constantIndex(0),
+                                   constantIndex(sums.numBlocks),
+                                   constantIndex(sums.groups), carried);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(rounds.getBody());
+  Value first = rounds.getInductionVar();
+  Value number = arith::AddIOp::create(builder, loc, first, sums.group);
+  Value exists =
+      arith::AndIOp::create(builder, loc, isBelow(sums.group, sums.groups),
+                            isBelow(number, sums.numBlocks));
+  ifThen(exists, [&] { storeColumnSums(nest, loops, blocks, sums, number); });
+  emitBarrier();
+  Value left =
+      arith::SubIOp::create(builder, loc, constantIndex(sums.numBlocks), first);
+  Value count =
+      arith::MinUIOp::create(builder, loc, left, constantIndex(sums.groups));
+  SmallVector<Value> next =
+      ifThen(isBelow(thread, sums.columns), rounds.getRegionIterArgs(), [&] {
+        return addColumnSums(sums, count, rounds.getRegionIterArgs());
+      });
+  // The next round overwrites the sums.
+  emitBarrier();
+  scf::YieldOp::create(builder, loc, next);
+  return rounds.getResults();
+}
+
 /// Emits the sums of the columns of a tile. Returns false if each thread should
 /// rather have columns of its own.
 bool BlockLowering::emitColumnSums(const Nest &nest, Loops &loops,
@@ -213,37 +246,10 @@ bool BlockLowering::emitColumnSums(const Nest &nest, Loops &loops,
   Value columns = constantIndex(sums.columns);
   sums.column = arith::RemUIOp::create(builder, loc, thread, columns);
   sums.group = arith::DivUIOp::create(builder, loc, thread, columns);
-  SmallVector<Value> carried =
-      startColumnSums(nest, loops, order, counts, sums);
-
-  auto rounds = scf::ForOp::create(builder, loc, constantIndex(0),
-                                   constantIndex(sums.numBlocks),
-                                   constantIndex(sums.groups), carried);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToEnd(rounds.getBody());
-    Value first = rounds.getInductionVar();
-    Value number = arith::AddIOp::create(builder, loc, first, sums.group);
-    Value exists =
-        arith::AndIOp::create(builder, loc, isBelow(sums.group, sums.groups),
-                              isBelow(number, sums.numBlocks));
-    ifThen(exists, [&] { storeColumnSums(nest, loops, blocks, sums, number); });
-    emitBarrier();
-    Value left = arith::SubIOp::create(builder, loc,
-                                       constantIndex(sums.numBlocks), first);
-    Value count =
-        arith::MinUIOp::create(builder, loc, left, constantIndex(sums.groups));
-    SmallVector<Value> next =
-        ifThen(isBelow(thread, sums.columns), rounds.getRegionIterArgs(), [&] {
-          return addColumnSums(sums, count, rounds.getRegionIterArgs());
-        });
-    // The next round overwrites the sums.
-    emitBarrier();
-    scf::YieldOp::create(builder, loc, next);
-  }
+  SmallVector<Value> start = startColumnSums(nest, loops, order, counts, sums);
+  SmallVector<Value> totals = emitSumRounds(nest, loops, blocks, sums, start);
   ifThen(isBelow(thread, sums.columns), [&] {
-    for (auto [output, total] :
-         llvm::zip(sums.accumulators.outputs, rounds.getResults())) {
+    for (auto [output, total] : llvm::zip(sums.accumulators.outputs, totals)) {
       OpOperand &init = output.first.getDpsInitsMutable()[output.second];
       store(total, init.get(), lowering::indexingMap(output.first, init), nest,
             loops, 1);
