@@ -40,7 +40,7 @@ static constexpr int64_t kFmaRows = 8, kFmaColumns = kDotThreads / kFmaRows;
 // Places
 //===----------------------------------------------------------------------===//
 
-Value DotEmitter::both(Value x, Value y) {
+Value DotEmitter::conjunction(Value x, Value y) {
   if (!x || !y)
     return x ? x : y;
   return arith::AndIOp::create(b, loc, x, y);
@@ -112,7 +112,7 @@ DotEmitter::Values DotEmitter::zeros() {
 DotEmitter::Values DotEmitter::multiplyScalars(Value stage, Values sums) {
   auto type = VectorType::get({4}, b.getF32Type());
   auto read = [&](unsigned operand, Value row, int64_t k) -> Value {
-    Value index = placeOf(operand, row, cst(k), stage);
+    Value index = sharedIndexOf(operand, row, cst(k), stage);
     auto op = vector::LoadOp::create(b, loc, type, elements[operand], index);
     op.setAlignment(16);
     return op;
@@ -184,7 +184,7 @@ void DotEmitter::storeSums(ValueRange sums, Places places) {
   forSums([&](int64_t number, Value row, Value column) {
     Places place = atIndex(places, plan.rows, add(first[0], row));
     place = atIndex(place, plan.columns, add(first[1], column));
-    Value condition = both(exists(0, row), exists(1, column));
+    Value condition = conjunction(exists(0, row), exists(1, column));
     OpBuilder::InsertionGuard guard(b);
     if (condition) {
       auto branch = scf::IfOp::create(b, loc, condition);

@@ -43,8 +43,8 @@ private:
     int64_t pieceRows = 1, pieceDepth = 1;
     /// If true, one access loads a piece, which is stored unchanged. Otherwise
     /// a piece needs an access for each element along k.
-    bool asItLies = false;
-    int64_t accesses() const { return asItLies ? 1 : pieceDepth; }
+    bool isUnchanged = false;
+    int64_t accesses() const { return isUnchanged ? 1 : pieceDepth; }
   };
 
   /// A part of k whose products are summed: `extent` elements from `k0` on.
@@ -74,8 +74,8 @@ private:
   };
   Source sourceOf(const Copy &copy, size_t piece, int64_t depth, Places places,
                   Value k0, Value kEnd);
-  Value patternOf(unsigned operand, Value line);
-  Value placeOf(unsigned operand, Value row, Value depth, Value stage);
+  Value swizzleOf(unsigned operand, Value line);
+  Value sharedIndexOf(unsigned operand, Value row, Value depth, Value stage);
   void ifOwned(const Copy &copy, int64_t piece, function_ref<void()> body);
   Value loadVector(const Source &source, unsigned operand);
   void store(const Copy &copy, ValueRange values, Value stage);
@@ -136,7 +136,7 @@ private:
   ArrayRef<Dim> sideOf(unsigned operand) const {
     return operand ? plan.columns : plan.rows;
   }
-  Value both(Value x, Value y);
+  Value conjunction(Value x, Value y);
   Value rem(Value x, int64_t c) {
     return b.createOrFold<arith::RemUIOp>(loc, x, cst(c));
   }

@@ -39,7 +39,7 @@ Value DotEmitter::matrixLine(unsigned operand, Value stage, int64_t tile,
   // those of the half and of the warp, whose first row is a multiple of its
   // number of rows, a power of two.
   Value piece = alongK ? kHalf : add(div(first, kMatrix), rowHalf);
-  piece = arith::XOrIOp::create(b, loc, piece, patternOf(operand, line));
+  piece = arith::XOrIOp::create(b, loc, piece, swizzleOf(operand, line));
   piece = arith::XOrIOp::create(b, loc, piece, cst(2 * (alongK ? step : tile)));
   line = add(line, mul(alongK ? rowHalf : kHalf, kMatrix));
   if (alongK)

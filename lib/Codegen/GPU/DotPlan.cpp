@@ -18,7 +18,7 @@ static constexpr int64_t kTileRows = 64, kTileColumns = 128;
 /// The columns if TMA brings the operands and there are no partial sums.
 static constexpr int64_t kWideColumns = 256;
 /// The most rows that one access reads when an operand is transposed.
-static constexpr int64_t kMostTurned = 4;
+static constexpr int64_t kMostTransposed = 4;
 /// The columns if registers hold both sums and partial sums, if an operand is
 /// transposed, and for FMA.
 static constexpr int64_t kFewColumns = 64;
@@ -114,7 +114,7 @@ static void chooseAccess(const contraction::LoopInfo &loops, unsigned operand,
   };
   int64_t width = std::min(kPiece, alignment) / bytes;
   if (own.linesAlongK != own.alongK)
-    width = std::min(width, kMostTurned);
+    width = std::min(width, kMostTransposed);
   // The end of a run must be the end of an access.
   int64_t extent = own.alongK ? std::gcd(plan.run, plan.k.size) : along->size;
   int64_t tile = own.alongK ? plan.stageDepth() : plan.extentOf(operand);
@@ -191,11 +191,11 @@ static void chooseTile(int64_t rows, int64_t columns, DotPlan &plan) {
     plan.tileColumns = fit(columns, kMmaColumns, most);
     return;
   }
-  bool turns = llvm::any_of(plan.operands, [](const OperandPlan &own) {
+  bool transposes = llvm::any_of(plan.operands, [](const OperandPlan &own) {
     return own.linesAlongK != own.alongK;
   });
   bool usesMma = plan.multiplier == Multiplier::MmaSync;
-  bool fewColumns = plan.hasParts() || turns || !usesMma;
+  bool fewColumns = plan.hasParts() || transposes || !usesMma;
   plan.tileRows = fit(rows, kMmaRows, kTileRows);
   plan.warpRows = plan.tileRows > kMmaRows ? 2 : 1;
   plan.warpColumns = kDotWarps / plan.warpRows;

@@ -32,9 +32,9 @@ DotEmitter::Copy DotEmitter::planCopy(unsigned operand) {
   int64_t rows = plan.extentOf(operand), depth = plan.stageDepth();
   Copy copy;
   copy.operand = operand;
-  copy.asItLies =
+  copy.isUnchanged =
       own.linesAlongK == own.alongK && (own.width > 1 || !own.alongK);
-  if (copy.asItLies) {
+  if (copy.isUnchanged) {
     (own.alongK ? copy.pieceDepth : copy.pieceRows) = own.width;
   } else {
     // A piece fills one word of shared memory in each row.
@@ -98,9 +98,9 @@ DotEmitter::Source DotEmitter::sourceOf(const Copy &copy, size_t piece,
   Places place = atIndex(places, sideOf(operand), clamped(operand, row));
   Value isThere = exists(operand, row), from = add(k0, k);
   if (kEnd)
-    isThere =
-        both(isThere,
-             arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, k, kEnd));
+    isThere = conjunction(
+        isThere,
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, k, kEnd));
   if (kEnd || !isForAll)
     from = arith::MinUIOp::create(
         b, loc, from, cst(plan.k.size - (own.alongK ? own.width : 1)));
@@ -111,7 +111,7 @@ DotEmitter::Source DotEmitter::sourceOf(const Copy &copy, size_t piece,
 /// combined by XOR (PTX ISA, "Swizzling Modes"). It is the number of the 128
 /// bytes in which the line lies, so that the same piece of eight adjacent lines
 /// lies in different banks.
-Value DotEmitter::patternOf(unsigned operand, Value line) {
+Value DotEmitter::swizzleOf(unsigned operand, Value line) {
   int64_t bytes = plan.lineBytes(operand);
   line = div(line, std::max<int64_t>(kBankBytes / bytes, 1));
   return rem(line, std::min(bytes, kBankBytes) / kPiece);
@@ -119,14 +119,14 @@ Value DotEmitter::patternOf(unsigned operand, Value line) {
 
 /// Returns the index in shared memory of the element at `row` and `depth` of an
 /// operand's tile.
-Value DotEmitter::placeOf(unsigned operand, Value row, Value depth,
-                          Value stage) {
+Value DotEmitter::sharedIndexOf(unsigned operand, Value row, Value depth,
+                                Value stage) {
   bool alongK = plan.operands[operand].linesAlongK;
   Value line = alongK ? row : depth, place = alongK ? depth : row;
   int64_t bytes = plan.elementBytes(), inPiece = kPiece / bytes;
   if (plan.multiplier != Multiplier::FMA) {
     Value piece = arith::XOrIOp::create(b, loc, div(place, inPiece),
-                                        patternOf(operand, line));
+                                        swizzleOf(operand, line));
     place = add(mul(piece, inPiece), rem(place, inPiece));
   }
   Value tile = add(mul(stage, plan.stageSize() / bytes),
@@ -161,8 +161,8 @@ void DotEmitter::store(const Copy &copy, ValueRange values, Value stage) {
       if (each < count)
         part = vector::ExtractStridedSliceOp::create(b, loc, vector, i, each,
                                                      /*strides=*/1);
-      Value place = placeOf(copy.operand, add(row, alongK ? 0 : i),
-                            add(depth, alongK ? i : 0), stage);
+      Value place = sharedIndexOf(copy.operand, add(row, alongK ? 0 : i),
+                                  add(depth, alongK ? i : 0), stage);
       auto op =
           vector::StoreOp::create(b, loc, part, elements[copy.operand], place);
       op.setAlignment(each * plan.elementBytes());
@@ -170,7 +170,7 @@ void DotEmitter::store(const Copy &copy, ValueRange values, Value stage) {
   };
   auto writePiece = [&](int64_t i) {
     ValueRange own = values.slice(i * each, each);
-    if (copy.asItLies)
+    if (copy.isUnchanged)
       return write(own[0], copy.row[i], copy.depth[i]);
     // Transpose: store the words of all rows.
     for (int64_t r = 0; r < copy.pieceRows; ++r) {
@@ -245,7 +245,7 @@ void DotEmitter::startCopies(Places places, const Run &run, Value at,
                                           cst(0));
         nvgpu::DeviceAsyncCopyOp::create(
             b, loc, elements[operand],
-            placeOf(operand, copy.row[i], copy.depth[i], stage),
+            sharedIndexOf(operand, copy.row[i], copy.depth[i], stage),
             source.ref.memref, source.ref.index, APInt(64, own.width), count,
             /*bypassL1=*/b.getUnitAttr());
       });

@@ -89,7 +89,7 @@ void DotEmitter::fillRun(Places places, Value k0, int64_t extent) {
 void DotEmitter::releaseStage(Value condition) {
   Value isFirst =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, lane, cst(0));
-  auto branch = scf::IfOp::create(b, loc, both(isFirst, condition));
+  auto branch = scf::IfOp::create(b, loc, conjunction(isFirst, condition));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(branch.thenBlock()->getTerminator());
   ring->releaseLast();

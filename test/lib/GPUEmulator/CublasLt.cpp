@@ -107,16 +107,16 @@ bool isFP8(DataType type) { return bytesOf(type) == 1; }
 struct Matrix {
   LayoutHandle layout;
   DevicePointer address;
-  bool turned;
+  bool transposed;
 
   size_t bytes() const {
     return (layout.ld * (layout.columns - 1) + layout.rows) *
            bytesOf(layout.type);
   }
-  uint64_t rows() const { return turned ? layout.columns : layout.rows; }
-  uint64_t columns() const { return turned ? layout.rows : layout.columns; }
+  uint64_t rows() const { return transposed ? layout.columns : layout.rows; }
+  uint64_t columns() const { return transposed ? layout.rows : layout.columns; }
   char *at(uint64_t row, uint64_t column) const {
-    if (turned)
+    if (transposed)
       std::swap(row, column);
     return reinterpret_cast<char *>(address) +
            (column * layout.ld + row) * bytesOf(layout.type);
@@ -217,8 +217,8 @@ Status supports(const DescHandle &desc, const Matrix &a, const Matrix &b,
     return refuse(NotSupported, "both operands in E5M2");
   if (d.type != Real32F && d.type != Real16BF && d.type != Real16F)
     return refuse(NotSupported, "types that do not go together");
-  if (!a.turned || b.turned)
-    return refuse(NotSupported, "FP8 where not A alone is turned");
+  if (!a.transposed || b.transposed)
+    return refuse(NotSupported, "FP8 where not A alone is transposed");
   for (const LayoutHandle *layout : {&a.layout, &b.layout, &d})
     if (layout->rows % 16 || layout->columns % 16 ||
         layout->ld * bytesOf(layout->type) % 16)

@@ -70,7 +70,7 @@ struct State {
   std::atomic<int> error{nccl::Success};
   std::atomic<bool> isAborted{false};
   std::shared_ptr<Work> waiting; // group to be enqueued
-  int patience = 0;              // calls until then
+  int pollsLeft = 0;             // calls until then
   int groups = 0;
 };
 
@@ -243,8 +243,8 @@ Status ncclCommGetAsyncError(Comm comm, Status *status) {
   *status = static_cast<Status>(state.error.load());
   if (*status != nccl::Success)
     return nccl::Success;
-  if (!haveAll(state, "rank-") || state.patience > 0) {
-    --state.patience;
+  if (!haveAll(state, "rank-") || state.pollsLeft > 0) {
+    --state.pollsLeft;
     *status = nccl::InProgress;
     return nccl::Success;
   }
@@ -290,7 +290,7 @@ Status ncclGroupEnd() {
   work->isStalled = isAsked(state, "stall");
   ++state.groups;
   state.waiting = std::move(work);
-  state.patience = 2;
+  state.pollsLeft = 2;
   return nccl::InProgress;
 }
 
