@@ -125,6 +125,7 @@ private:
                           ArrayRef<unsigned> order);
   // Sums whose columns have several threads each.
   struct ColumnSums;
+  static bool isColumnSum(const Nest &nest);
   int64_t columnSumBytes() const;
   bool emitColumnSums(const Nest &nest, Loops &loops, ArrayRef<unsigned> order);
   SmallVector<Value> emitSumRounds(const Nest &nest, const Loops &loops,

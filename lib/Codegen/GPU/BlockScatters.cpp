@@ -22,21 +22,6 @@ using namespace mlir::fp8::gpu_codegen;
 // Accesses of a nest
 //===----------------------------------------------------------------------===//
 
-/// Collects the accesses of a nest. Returns false if it has other effects or
-/// control flow than plain loops and branches.
-static bool collectAccesses(Operation *nest,
-                            SmallVectorImpl<Operation *> &accesses) {
-  WalkResult result = nest->walk([&](Operation *op) {
-    if (isa<memref::LoadOp, memref::StoreOp>(op))
-      accesses.push_back(op);
-    else if (!isa<scf::ForOp, scf::IfOp, scf::YieldOp>(op) &&
-             !isMemoryEffectFree(op))
-      return WalkResult::interrupt();
-    return WalkResult::advance();
-  });
-  return !result.wasInterrupted();
-}
-
 static std::pair<Value, OperandRange> placeOf(Operation *access) {
   if (auto load = dyn_cast<memref::LoadOp>(access))
     return {load.getMemRef(), load.getIndices()};
@@ -44,28 +29,38 @@ static std::pair<Value, OperandRange> placeOf(Operation *access) {
   return {store.getMemRef(), store.getIndices()};
 }
 
-/// Returns the accesses to everything that the nest writes.
-static SmallVector<Operation *>
-accessesOfWritten(ArrayRef<Operation *> accesses) {
+/// Returns the accesses to everything that a nest writes; nullopt if it has
+/// other effects or control flow than plain loops and branches.
+static std::optional<SmallVector<Operation *>>
+accessesOfWritten(Operation *nest) {
   llvm::SmallPtrSet<Value, 4> written;
-  for (Operation *access : accesses)
-    if (isa<memref::StoreOp>(access))
-      written.insert(placeOf(access).first);
-  SmallVector<Operation *> own;
-  for (Operation *access : accesses)
-    if (written.contains(placeOf(access).first))
-      own.push_back(access);
-  return own;
+  SmallVector<Operation *> accesses;
+  WalkResult result = nest->walk([&](Operation *op) {
+    if (isa<memref::LoadOp, memref::StoreOp>(op))
+      accesses.push_back(op);
+    else if (!isa<scf::ForOp, scf::IfOp, scf::YieldOp>(op) &&
+             !isMemoryEffectFree(op))
+      return WalkResult::interrupt();
+    if (isa<memref::StoreOp>(op))
+      written.insert(placeOf(op).first);
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return std::nullopt;
+  llvm::erase_if(accesses, [&](Operation *access) {
+    return !written.contains(placeOf(access).first);
+  });
+  return accesses;
 }
 
-/// Returns true if the iterations of `loop` access disjoint elements of
-/// everything that the nest writes, and nothing outside of the loop depends on
-/// them.
+/// Returns true if the iterations of `loop` make `accesses`, to everything that
+/// the nest writes, to disjoint elements, and nothing outside of the loop
+/// depends on them.
 static bool isIndependent(scf::ForOp loop, ArrayRef<Operation *> accesses) {
   if (loop.getNumResults() != 0)
     return false;
   llvm::SmallDenseMap<Value, llvm::SmallBitVector> positions;
-  for (Operation *access : accessesOfWritten(accesses)) {
+  for (Operation *access : accesses) {
     auto [memref, indices] = placeOf(access);
     if (!loop->isProperAncestor(access))
       return false;
@@ -83,27 +78,25 @@ static bool isIndependent(scf::ForOp loop, ArrayRef<Operation *> accesses) {
 
 /// Returns the outermost loop whose iterations can run on different threads;
 /// null if there is none.
-static scf::ForOp independentLoop(Operation *nest) {
-  SmallVector<Operation *> accesses;
+static scf::ForOp independentLoop(Operation *nest,
+                                  ArrayRef<Operation *> accesses) {
   scf::ForOp found;
-  if (collectAccesses(nest, accesses))
-    nest->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
-      if (!isIndependent(loop, accesses))
-        return WalkResult::advance();
-      found = loop;
-      return WalkResult::interrupt();
-    });
+  nest->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+    if (!isIndependent(loop, accesses))
+      return WalkResult::advance();
+    found = loop;
+    return WalkResult::interrupt();
+  });
   return found;
 }
 
-/// Returns the index with which the nest accesses dimension `dim` of everything
-/// that it writes, if all accesses have the same one, which the nest computes
-/// outside of `columns`. Returns null otherwise.
-static Value rowOf(Operation *nest, scf::ForOp columns, unsigned dim) {
-  SmallVector<Operation *> accesses;
-  collectAccesses(nest, accesses);
+/// Returns the index that all `accesses`, to everything that the nest writes,
+/// have along dimension `dim`, if the nest computes it outside of `columns`.
+/// Returns null otherwise.
+static Value rowOf(Operation *nest, scf::ForOp columns,
+                   ArrayRef<Operation *> accesses, unsigned dim) {
   Value row;
-  for (Operation *access : accessesOfWritten(accesses)) {
+  for (Operation *access : accesses) {
     OperandRange indices = placeOf(access).second;
     if (dim >= indices.size() || (row && indices[dim] != row))
       return {};
@@ -138,12 +131,12 @@ std::optional<BlockLowering::Scatter> BlockLowering::findScatter() const {
     else
       return std::nullopt;
   }
-  scf::ForOp columns = nest && domain.empty() ? independentLoop(nest) : nullptr;
+  auto accesses =
+      nest && domain.empty() ? accessesOfWritten(nest) : std::nullopt;
+  scf::ForOp columns = accesses ? independentLoop(nest, *accesses) : nullptr;
   if (!columns)
     return std::nullopt;
-  SmallVector<Operation *> accesses;
-  collectAccesses(nest, accesses);
-  for (Operation *access : accessesOfWritten(accesses))
+  for (Operation *access : *accesses)
     filled.push_back(placeOf(access).first);
   auto type = cast<MemRefType>(filled.back().getType());
   for (unsigned dim = 0; dim < type.getRank(); ++dim) {
@@ -152,7 +145,7 @@ std::optional<BlockLowering::Scatter> BlockLowering::findScatter() const {
       return isa<BlockArgument>(buffer) && dim < own.getRank() &&
              own.getDimSize(dim) == type.getDimSize(dim);
     };
-    if (rowOf(nest, columns, dim) && llvm::all_of(filled, hasRows))
+    if (rowOf(nest, columns, *accesses, dim) && llvm::all_of(filled, hasRows))
       return Scatter{nest, columns, dim, type.getDimSize(dim)};
   }
   return std::nullopt;
@@ -213,12 +206,14 @@ void BlockLowering::emitFill(linalg::FillOp fill) {
 /// all run the loops around it. Without such a loop, a single thread runs the
 /// nest.
 void BlockLowering::emitIrregular(Operation *nest) {
-  if (!independentLoop(nest))
+  auto known = accessesOfWritten(nest);
+  if (!known || !independentLoop(nest, *known))
     return ifThen(isBelow(thread, 1), [&] { cloneIrregular(nest); });
   Operation *copy = cloneIrregular(nest);
-  scf::ForOp own = independentLoop(copy);
+  SmallVector<Operation *> accesses = *accessesOfWritten(copy);
+  scf::ForOp own = independentLoop(copy, accesses);
   if (scatter)
-    keepOwnRows(rowOf(copy, own, scatter->dim));
+    keepOwnRows(rowOf(copy, own, accesses, scatter->dim));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(own);
   Value first = arith::MulIOp::create(builder, loc, thread, own.getStep());

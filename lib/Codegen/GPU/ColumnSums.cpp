@@ -36,58 +36,39 @@ static bool isExact(Operation *combiner) {
              arith::OrIOp, arith::XOrIOp>(combiner);
 }
 
-/// Returns the loops over which a nest sums, from outermost to innermost.
-static SmallVector<ReductionLoop> sumLoops(const Nest &nest,
-                                           ArrayRef<int64_t> extents) {
-  SmallVector<ReductionLoop> order;
-  for (unsigned loop : nest.reduction.set_bits())
-    order.push_back({loop, extents[loop]});
-  return order;
+static int64_t bitsOf(Operation *combiner) {
+  return combiner->getResult(0).getType().getIntOrFloatBitWidth();
 }
 
 /// Returns whether the threads of a block can share the sums of a column.
-static bool isColumnSum(const Nest &nest) {
+bool BlockLowering::isColumnSum(const Nest &nest) {
   bool isOfColumns =
       nest.reduction.any() &&
       !(nest.vectorLoop && nest.reduction.test(*nest.vectorLoop));
-  if (!isOfColumns || !lowering::isLongSum(sumLoops(nest, nest.extents)))
-    return false;
-  for (linalg::GenericOp op : nest.ops)
-    if (!allParallel(op))
-      for (unsigned i = 0; i < op.getOutputs().size(); ++i) {
-        Operation *combiner = reductionCombiner(op, i);
-        Type type = getElementTypeOrSelf(op.getOutputs()[i].getType());
-        if (!combiner || !(isFloatSum(combiner) || isExact(combiner)) ||
-            type.getIntOrFloatBitWidth() < 8)
-          return false;
-      }
-  return true;
+  return isOfColumns &&
+         lowering::isLongSum(lowering::sumLoops(nest, nest.extents)) &&
+         llvm::all_of(accumulatorsOf(nest).combiners, [](Operation *combiner) {
+           return combiner && (isFloatSum(combiner) || isExact(combiner)) &&
+                  bitsOf(combiner) >= 8;
+         });
 }
 
-bool BlockLowering::hasColumnSums() const {
-  return llvm::any_of(parts, [](const auto &part) {
-    const Nest *nest = std::get_if<Nest>(&part);
-    return nest && isColumnSum(*nest);
-  });
-}
+bool BlockLowering::hasColumnSums() const { return columnSumBytes() > 0; }
 
-/// The bytes of all sums of one block of rows of one column.
-static int64_t bytesOfSums(const Nest &nest) {
-  int64_t bytes = 0;
-  for (linalg::GenericOp op : nest.ops)
-    if (!allParallel(op))
-      for (Value output : op.getOutputs())
-        bytes +=
-            getElementTypeOrSelf(output.getType()).getIntOrFloatBitWidth() / 8;
-  return bytes;
-}
-
+/// Returns the most bytes of the sums that the threads of a block share; 0 if
+/// they share none.
 int64_t BlockLowering::columnSumBytes() const {
-  int64_t bytes = 0;
-  for (const auto &part : parts)
-    if (const Nest *nest = std::get_if<Nest>(&part); nest && isColumnSum(*nest))
-      bytes = std::max(bytes, threads * bytesOfSums(*nest));
-  return bytes;
+  int64_t most = 0;
+  for (const auto &part : parts) {
+    const Nest *nest = std::get_if<Nest>(&part);
+    if (!nest || !isColumnSum(*nest))
+      continue;
+    int64_t bits = 0;
+    for (Operation *combiner : accumulatorsOf(*nest).combiners)
+      bits += bitsOf(combiner);
+    most = std::max(most, threads * bits / 8);
+  }
+  return most;
 }
 
 /// What the threads of the columns share.
@@ -105,28 +86,23 @@ struct BlockLowering::ColumnSums {
 /// block is a whole one; null if all are.
 Value BlockLowering::setBlockIndices(const SumBlocks &blocks, Value number,
                                      Loops &loops) {
-  Value rest = number, isWhole;
-  auto digit = [&](int64_t count) {
-    Value size = constantIndex(count);
-    Value index = arith::RemUIOp::create(builder, loc, rest, size);
-    rest = arith::DivUIOp::create(builder, loc, rest, size);
-    return index;
-  };
+  SmallVector<int64_t> counts = blocks.counts();
+  SmallVector<Value> indices = splitPoint(number, counts);
   auto at = [&](Value lower, Value index, int64_t step) -> Value {
     return arith::AddIOp::create(
         builder, loc, lower,
         arith::MulIOp::create(builder, loc, index, constantIndex(step)));
   };
+  Value isWhole;
   if (blocks.split) {
     const ReductionLoop &loop = *blocks.split;
-    Value index = digit(llvm::divideCeil(loop.extent, blocks.width));
+    Value index = indices.pop_back_val();
     loops.lower[loop.loop] = at(loops.lower[loop.loop], index, blocks.width);
     if (loop.extent % blocks.width != 0)
       isWhole = isBelow(index, loop.extent / blocks.width);
   }
-  for (const ReductionLoop &loop : llvm::reverse(blocks.outer))
-    loops.index[loop.loop] =
-        at(loops.lower[loop.loop], digit(loop.count()), loop.step);
+  for (auto [loop, index] : llvm::zip_equal(blocks.outer, indices))
+    loops.index[loop.loop] = at(loops.lower[loop.loop], index, loop.step);
   return isWhole;
 }
 
@@ -236,11 +212,9 @@ bool BlockLowering::emitColumnSums(const Nest &nest, Loops &loops,
   }
   if (!isColumnSum(nest) || sums.columns == 0 || 2 * sums.columns > threads)
     return false;
-  SumBlocks blocks = lowering::sumBlocksOf(sumLoops(nest, loops.extent));
-  for (const ReductionLoop &loop : blocks.outer)
-    sums.numBlocks *= loop.count();
-  if (blocks.split)
-    sums.numBlocks *= llvm::divideCeil(blocks.split->extent, blocks.width);
+  SumBlocks blocks =
+      lowering::sumBlocksOf(lowering::sumLoops(nest, loops.extent));
+  sums.numBlocks = ShapedType::getNumElements(blocks.counts());
   sums.groups = std::min(threads / sums.columns, sums.numBlocks);
   sums.accumulators = accumulatorsOf(nest);
   Value columns = constantIndex(sums.columns);
@@ -249,11 +223,8 @@ bool BlockLowering::emitColumnSums(const Nest &nest, Loops &loops,
   SmallVector<Value> start = startColumnSums(nest, loops, order, counts, sums);
   SmallVector<Value> totals = emitSumRounds(nest, loops, blocks, sums, start);
   ifThen(isBelow(thread, sums.columns), [&] {
-    for (auto [output, total] : llvm::zip(sums.accumulators.outputs, totals)) {
-      OpOperand &init = output.first.getDpsInitsMutable()[output.second];
-      store(total, init.get(), lowering::indexingMap(output.first, init), nest,
-            loops, 1);
-    }
+    storeResults(nest, loops, 1, sums.accumulators,
+                 ArrayRef(totals).take_front(sums.memory.size()));
   });
   return true;
 }

@@ -45,6 +45,16 @@ struct SumBlocks {
   /// The loops inside of that.
   SmallVector<ReductionLoop> rest;
 
+  /// Returns how many blocks there are along each of the loops around them and
+  /// along the split loop.
+  SmallVector<int64_t> counts() const {
+    SmallVector<int64_t> counts;
+    for (const ReductionLoop &loop : outer)
+      counts.push_back(loop.count());
+    if (split)
+      counts.push_back(llvm::divideCeil(split->extent, width));
+    return counts;
+  }
   /// Returns the loops of a block that has `extent` iterations of the split
   /// loop.
   SmallVector<ReductionLoop> loopsOfBlock(int64_t extent) const {
@@ -63,6 +73,10 @@ bool isLongSum(ArrayRef<ReductionLoop> order);
 
 /// Returns true for a float sum, whose bits depend on the order of its terms.
 bool isFloatSum(Operation *combiner);
+
+/// Returns the loops over which a nest sums, from outermost to innermost.
+SmallVector<ReductionLoop> sumLoops(const Nest &nest,
+                                    ArrayRef<int64_t> extents);
 
 /// The loops of a nest.
 struct Loops {
@@ -172,7 +186,9 @@ protected:
     SmallVector<std::pair<linalg::GenericOp, unsigned>> outputs;
     SmallVector<Operation *> combiners;
   };
-  Accumulators accumulatorsOf(const Nest &nest);
+  static Accumulators accumulatorsOf(const Nest &nest);
+  void storeResults(const Nest &nest, Loops &loops, int64_t lanes,
+                    const Accumulators &accumulators, ValueRange results);
   void storeTotals(const Nest &nest, Loops &loops,
                    const Accumulators &accumulators, ArrayRef<Value> totals);
   SmallVector<Value> emitPartialSums(const Nest &nest, Loops &loops,

@@ -8,32 +8,40 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::lowering;
 
+SmallVector<ReductionLoop> lowering::sumLoops(const Nest &nest,
+                                              ArrayRef<int64_t> extents) {
+  SmallVector<ReductionLoop> order;
+  for (unsigned loop : nest.reduction.set_bits())
+    order.push_back({loop, extents[loop]});
+  return order;
+}
+
 /// Emits a reduction whose vector loop is parallel or missing, so that each
 /// lane has a whole accumulator. Without accumulators, this is the elementwise
 /// case.
 void KernelLowering::emitReduction(const Nest &nest, Loops &loops,
                                    int64_t lanes) {
-  SmallVector<Value> accumulators;
-  SmallVector<Operation *> combiners;
-  for (linalg::GenericOp op : nest.ops)
-    if (!allParallel(op))
-      for (unsigned i = 0; i < op.getOutputs().size(); ++i) {
-        accumulators.push_back(initialValue(op, i, nest, loops, lanes));
-        combiners.push_back(reductionCombiner(op, i));
-      }
-  SmallVector<ReductionLoop> order;
-  for (unsigned loop : nest.reduction.set_bits())
-    order.push_back({loop, loops.extent[loop]});
-  SmallVector<Value> results = emitBlockedSums(
-      loops, order, accumulators, combiners, [&](ValueRange running) {
-        return emitBody(nest, loops, lanes, running);
-      });
-  unsigned next = 0;
-  for (linalg::GenericOp op : nest.ops)
-    if (!allParallel(op))
-      for (OpOperand &init : op.getDpsInitsMutable())
-        store(results[next++], init.get(), indexingMap(op, init), nest, loops,
-              lanes);
+  Accumulators accumulators = accumulatorsOf(nest);
+  SmallVector<Value> start;
+  for (auto [op, output] : accumulators.outputs)
+    start.push_back(initialValue(op, output, nest, loops, lanes));
+  SmallVector<Value> results =
+      emitBlockedSums(loops, sumLoops(nest, loops.extent), start,
+                      accumulators.combiners, [&](ValueRange running) {
+                        return emitBody(nest, loops, lanes, running);
+                      });
+  storeResults(nest, loops, lanes, accumulators, results);
+}
+
+/// Stores the results of reductions that include the initial values.
+void KernelLowering::storeResults(const Nest &nest, Loops &loops, int64_t lanes,
+                                  const Accumulators &accumulators,
+                                  ValueRange results) {
+  for (auto [output, result] : llvm::zip_equal(accumulators.outputs, results)) {
+    auto [op, number] = output;
+    OpOperand &init = op.getDpsInitsMutable()[number];
+    store(result, init.get(), indexingMap(op, init), nest, loops, lanes);
+  }
 }
 
 /// Returns partial results of `width` lanes (or one scalar) along the loops of
