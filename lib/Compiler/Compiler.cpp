@@ -1,6 +1,7 @@
 //===- Compiler.cpp - Compilation of StableHLO ----------------------------===//
 
 #include "fp8/Compiler/Compiler.h"
+#include "ElementTypes.h"
 #include "GPUKernels.h"
 #include "KernelCache.h"
 #include "ObjectCode.h"
@@ -65,49 +66,6 @@ LogicalResult runStage(ModuleOp module, const CompileOptions &options,
            << "cannot write '" << path << "': " << error.message();
   module.print(os);
   return success();
-}
-
-fp8_dtype dtypeOf(Type type) {
-  if (auto integer = dyn_cast<IntegerType>(type)) {
-    bool isUnsigned = integer.isUnsigned();
-    switch (integer.getWidth()) {
-    case 1:
-      return FP8_DTYPE_BOOL;
-    case 8:
-      return isUnsigned ? FP8_DTYPE_U8 : FP8_DTYPE_I8;
-    case 16:
-      return isUnsigned ? FP8_DTYPE_U16 : FP8_DTYPE_I16;
-    case 32:
-      return isUnsigned ? FP8_DTYPE_U32 : FP8_DTYPE_I32;
-    case 64:
-      return isUnsigned ? FP8_DTYPE_U64 : FP8_DTYPE_I64;
-    }
-  }
-  if (isa<Float8E4M3FNType>(type))
-    return FP8_DTYPE_F8_E4M3FN;
-  if (isa<Float8E5M2Type>(type))
-    return FP8_DTYPE_F8_E5M2;
-  if (isa<Float8E4M3FNUZType>(type))
-    return FP8_DTYPE_F8_E4M3FNUZ;
-  if (isa<Float8E5M2FNUZType>(type))
-    return FP8_DTYPE_F8_E5M2FNUZ;
-  if (isa<Float8E8M0FNUType>(type))
-    return FP8_DTYPE_F8_E8M0FNU;
-  if (isa<Float8E4M3Type>(type))
-    return FP8_DTYPE_F8_E4M3;
-  if (isa<Float8E3M4Type>(type))
-    return FP8_DTYPE_F8_E3M4;
-  if (isa<Float8E4M3B11FNUZType>(type))
-    return FP8_DTYPE_F8_E4M3B11FNUZ;
-  if (type.isF16())
-    return FP8_DTYPE_F16;
-  if (type.isBF16())
-    return FP8_DTYPE_BF16;
-  if (type.isF32())
-    return FP8_DTYPE_F32;
-  if (type.isF64())
-    return FP8_DTYPE_F64;
-  return FP8_NUM_DTYPES;
 }
 
 fp8_role roleOf(ArgRole role) {

@@ -1,6 +1,7 @@
 //===- GPUKernels.cpp - Objects of GPU kernels ----------------------------===//
 
 #include "GPUKernels.h"
+#include "ElementTypes.h"
 #include "ObjectCode.h"
 #include "Threads.h"
 
@@ -41,16 +42,6 @@ std::array<int64_t, 11> numbersOf(const fp8_gpu_dot &dot) {
           dot.fast_accumulation};
 }
 
-/// Returns the fp8_dtype of a type; of a type that it lacks, that of its bytes.
-int32_t dtypeOfElement(Type type) {
-  return isa<Float8E4M3FNType>(type) ? FP8_DTYPE_F8_E4M3FN
-         : isa<Float8E5M2Type>(type) ? FP8_DTYPE_F8_E5M2
-         : type.isBF16()             ? FP8_DTYPE_BF16
-         : type.isF16()              ? FP8_DTYPE_F16
-         : type.isF32()              ? FP8_DTYPE_F32
-                                     : FP8_DTYPE_U8;
-}
-
 /// Returns the fields of an fp8_gpu_tensor_map: `narrow` of them, then
 /// `wide`, then `box` have 32, 64 and 32 bits.
 struct TensorMapFields {
@@ -63,7 +54,7 @@ struct TensorMapFields {
       llvm::append_range(numbers, values);
       numbers.append(count - values.size(), 0);
     };
-    add({map.getOperand(), dtypeOfElement(map.getElement()),
+    add({map.getOperand(), dtypeOf(map.getElement()),
          static_cast<int64_t>(map.getSizes().size()), map.getSwizzle()},
         narrow);
     add(map.getSizes(), FP8_GPU_MAP_DIMS);
@@ -173,7 +164,7 @@ LogicalResult describeDot(KernelOp op, Kernel &kernel) {
   if (!plan)
     return op.emitOpError("expected a kernel lowered by fp8-lower-blocks");
   auto dtypeOfArgument = [&](unsigned argument) {
-    return dtypeOfElement(
+    return dtypeOf(
         cast<MemRefType>(op.getArgumentTypes()[argument]).getElementType());
   };
   kernel.name = op.getSymName().str();

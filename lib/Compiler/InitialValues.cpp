@@ -1,6 +1,7 @@
 //===- InitialValues.cpp - Initial values of a run ------------------------===//
 
 #include "fp8/Compiler/InitialValues.h"
+#include "ElementTypes.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -9,61 +10,6 @@
 
 using namespace mlir;
 using namespace mlir::fp8;
-
-static Type elementTypeOf(fp8_dtype dtype, MLIRContext &context) {
-  Builder builder(&context);
-  auto integer = [&](unsigned width, bool isSigned) {
-    return isSigned ? builder.getIntegerType(width)
-                    : builder.getIntegerType(width, /*isSigned=*/false);
-  };
-  switch (dtype) {
-  case FP8_DTYPE_BOOL:
-    return builder.getI1Type();
-  case FP8_DTYPE_U8:
-    return integer(8, false);
-  case FP8_DTYPE_I8:
-    return integer(8, true);
-  case FP8_DTYPE_U16:
-    return integer(16, false);
-  case FP8_DTYPE_I16:
-    return integer(16, true);
-  case FP8_DTYPE_U32:
-    return integer(32, false);
-  case FP8_DTYPE_I32:
-    return integer(32, true);
-  case FP8_DTYPE_U64:
-    return integer(64, false);
-  case FP8_DTYPE_I64:
-    return integer(64, true);
-  case FP8_DTYPE_F8_E4M3FN:
-    return builder.getType<Float8E4M3FNType>();
-  case FP8_DTYPE_F8_E5M2:
-    return builder.getType<Float8E5M2Type>();
-  case FP8_DTYPE_F8_E4M3FNUZ:
-    return builder.getType<Float8E4M3FNUZType>();
-  case FP8_DTYPE_F8_E5M2FNUZ:
-    return builder.getType<Float8E5M2FNUZType>();
-  case FP8_DTYPE_F8_E8M0FNU:
-    return builder.getType<Float8E8M0FNUType>();
-  case FP8_DTYPE_F8_E4M3:
-    return builder.getType<Float8E4M3Type>();
-  case FP8_DTYPE_F8_E3M4:
-    return builder.getType<Float8E3M4Type>();
-  case FP8_DTYPE_F8_E4M3B11FNUZ:
-    return builder.getType<Float8E4M3B11FNUZType>();
-  case FP8_DTYPE_F16:
-    return builder.getF16Type();
-  case FP8_DTYPE_BF16:
-    return builder.getBF16Type();
-  case FP8_DTYPE_F32:
-    return builder.getF32Type();
-  case FP8_DTYPE_F64:
-    return builder.getF64Type();
-  case FP8_NUM_DTYPES:
-    break;
-  }
-  llvm_unreachable("unknown element type");
-}
 
 /// Reads from a checkpoint the state that it stores in another form than the
 /// user's: the tensors of the user's tree, and the names of the tensors that
