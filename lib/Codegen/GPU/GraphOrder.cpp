@@ -2,6 +2,7 @@
 
 #include "GraphOrder.h"
 #include "../Lowering/DeviceLoops.h"
+#include "LaunchedKernels.h"
 
 #include "fp8-c/Runtime.h"
 #include "fp8/Kernels/Structure.h"
@@ -87,11 +88,7 @@ void GraphMemory::addLaunch(LaunchOp launch) {
     Access access = launch.getAccess(operand.getOperandNumber());
     addBuffer(operand.get(), access != Access::Read);
   }
-  Operation *kernel = symbols.lookup(launch.getKernel());
-  auto asked =
-      kernel
-          ? kernel->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName)
-          : GPULaunchAttr();
+  GPULaunchAttr asked = gpu_codegen::gpuLaunchOf(launch, symbols);
   if (asked && asked.getScratch() > 0)
     found.push_back({scratch, scratch + 1, /*writes=*/true});
 }

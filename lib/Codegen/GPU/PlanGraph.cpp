@@ -1,6 +1,7 @@
 //===- PlanGraph.cpp - Control flow that the GPU runs ---------------------===//
 
 #include "../Lowering/DeviceLoops.h"
+#include "LaunchedKernels.h"
 
 #include "fp8-c/Runtime.h"
 #include "fp8/Codegen/GPU/Passes.h"
@@ -17,6 +18,7 @@ namespace mlir::fp8 {
 
 using namespace mlir;
 using namespace mlir::fp8;
+using namespace mlir::fp8::gpu_codegen;
 
 //===----------------------------------------------------------------------===//
 // Control kernels
@@ -270,11 +272,7 @@ int64_t GraphPlanner::nodesOf(scf::ForOp loop) {
 /// Returns true if the launch's kernel has a tensor map of an operand. The map
 /// has the operand's address, which only the host can change.
 bool GraphPlanner::hasTensorMap(LaunchOp launch, int64_t operand) {
-  Operation *kernel = symbols.lookup(launch.getKernel());
-  auto asked =
-      kernel
-          ? kernel->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName)
-          : GPULaunchAttr();
+  GPULaunchAttr asked = gpuLaunchOf(launch, symbols);
   return asked && llvm::any_of(asked.getMaps(), [&](TensorMapAttr map) {
            return map.getOperand() == operand;
          });
@@ -324,25 +322,15 @@ bool GraphPlanner::canCount(scf::ForOp loop) {
 /// `loops` loops.
 FailureOr<StringAttr> GraphPlanner::movingKernel(LaunchOp launch,
                                                  int64_t loops) {
-  StringRef before = launch.getKernel();
   auto name = StringAttr::get(module.getContext(),
-                              before + "_in_" + Twine(loops) +
+                              launch.getKernel() + "_in_" + Twine(loops) +
                                   (loops == 1 ? "_loop" : "_loops"));
   if (symbols.lookup(name))
     return name;
-  auto kernel = symbols.lookup<gpu::GPUModuleOp>(before);
-  auto known = kernel ? kernel.lookupSymbol<LLVM::LLVMFuncOp>(before)
-                      : LLVM::LLVMFuncOp();
-  if (!known)
-    return launch.emitOpError("expected a kernel lowered by fp8-to-nvvm");
-  auto copy = kernel.clone();
-  copy.setName(name);
-  copy->setAttr(
-      kLoopsAttr,
-      IntegerAttr::get(IntegerType::get(module.getContext(), 64), loops));
-  symbols.insert(copy, kernel->getIterator());
-  auto func = copy.lookupSymbol<LLVM::LLVMFuncOp>(before);
-  func.setName(name);
+  FailureOr<LLVM::LLVMFuncOp> kernel = loweredKernelOf(launch, symbols);
+  if (failed(kernel))
+    return failure();
+  LLVM::LLVMFuncOp func = copyKernel(*kernel, name, kLoopsAttr, loops, symbols);
 
   OpBuilder builder(func.getContext());
   Location loc = func.getLoc();

@@ -1,13 +1,11 @@
 //===- TabulateOperands.cpp - Kernels of several sets of operands ---------===//
 
 #include "../Lowering/LaunchRuns.h"
+#include "LaunchedKernels.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8DeviceControl.h"
-#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
 namespace mlir::fp8 {
@@ -81,28 +79,19 @@ private:
   /// Returns the symbol of a copy of a launch's kernel that takes sets of
   /// operands; null if there can be none.
   FailureOr<StringAttr> kernelOfSets(LaunchOp launch, SymbolTable &symbols) {
-    StringRef before = launch.getKernel();
-    auto name = StringAttr::get(&getContext(), before + "_of_sets");
+    auto name = StringAttr::get(&getContext(), launch.getKernel() + "_of_sets");
     if (symbols.lookup(name))
       return name;
-    auto kernel = symbols.lookup<gpu::GPUModuleOp>(before);
-    auto known = kernel ? kernel.lookupSymbol<LLVM::LLVMFuncOp>(before)
-                        : LLVM::LLVMFuncOp();
-    if (!known)
-      return launch.emitOpError("expected a kernel lowered by fp8-to-nvvm");
+    FailureOr<LLVM::LLVMFuncOp> kernel =
+        gpu_codegen::loweredKernelOf(launch, symbols);
+    if (failed(kernel))
+      return failure();
     // Blocks have scratch memory by their x index; it is a further parameter.
     size_t operands = launch.getAccesses().size();
-    if (known.getNumArguments() != operands)
+    if (kernel->getNumArguments() != operands)
       return StringAttr();
-    auto copy = kernel.clone();
-    copy.setName(name);
-    copy->setAttr(kSetsAttr,
-                  Builder(&getContext())
-                      .getI64IntegerAttr(static_cast<int64_t>(operands)));
-    symbols.insert(copy, kernel->getIterator());
-    auto func = copy.lookupSymbol<LLVM::LLVMFuncOp>(before);
-    func.setName(name);
-    readTable(func);
+    readTable(gpu_codegen::copyKernel(*kernel, name, kSetsAttr,
+                                      static_cast<int64_t>(operands), symbols));
     return name;
   }
 };
