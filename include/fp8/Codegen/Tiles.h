@@ -23,6 +23,10 @@ linalg::GenericOp contractionOf(KernelOp kernel);
 /// partial).
 int64_t tileSize(int64_t extent, int64_t limit);
 
+/// Returns the number of tiles of a domain. The last one of each loop may be
+/// smaller.
+int64_t countTiles(ArrayRef<int64_t> domain, ArrayRef<int64_t> tile);
+
 } // namespace mlir::fp8
 
 #endif // FP8_CODEGEN_TILES_H

@@ -20,6 +20,16 @@ std::array<int64_t, 2> BlockLowering::alignmentsOf(linalg::GenericOp op) const {
   return result;
 }
 
+/// Returns the strides of a dense result whose loops have these extents. The
+/// strides of a result do not change any size.
+static SmallVector<int64_t> denseResult(linalg::GenericOp dot,
+                                        ArrayRef<int64_t> sizes) {
+  SmallVector<int64_t> shape;
+  for (AffineExpr expr : dot.getIndexingMapsArray().back().getResults())
+    shape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);
+  return contraction::denseStrides(shape);
+}
+
 FailureOr<DotPlan> BlockLowering::planDot(linalg::GenericOp op,
                                           ArrayRef<int64_t> sizes,
                                           ArrayRef<int64_t> outStrides,
@@ -32,9 +42,7 @@ FailureOr<DotPlan> BlockLowering::planWithTma(KernelOp kernel,
                                               linalg::GenericOp dot,
                                               GPUPlanAttr plan,
                                               ArrayRef<int64_t> alignments) {
-  SmallVector<int64_t> sizes = lowering::extentsIn(plan.getTile(), dot), shape;
-  for (AffineExpr expr : dot.getIndexingMapsArray().back().getResults())
-    shape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);
+  SmallVector<int64_t> sizes = lowering::extentsIn(plan.getTile(), dot);
   std::array<Type, 2> localInputs;
   std::array<int64_t, 2> aligned = {1, 1};
   for (unsigned i = 0; i < 2; ++i) {
@@ -46,20 +54,16 @@ FailureOr<DotPlan> BlockLowering::planWithTma(KernelOp kernel,
   }
   DotOptions options = {plan.getThreads(), plan.getStages(), plan.getWgmma(),
                         /*tma=*/true};
-  return makeDotPlan(dot, sizes, sizes, contraction::denseStrides(shape),
-                     aligned, localInputs, options);
+  return makeDotPlan(dot, sizes, sizes, denseResult(dot, sizes), aligned,
+                     localInputs, options);
 }
 
 int64_t BlockLowering::dotScratchBytes(linalg::GenericOp op,
                                        ArrayRef<int64_t> tile) {
   SmallVector<int64_t> sizes = lowering::extentsIn(tile, op);
   std::array<Type, 2> localInputs = localInputTypes(op, tile);
-  // Strides of the result do not change any size.
-  SmallVector<int64_t> shape;
-  for (AffineExpr expr : op.getIndexingMapsArray().back().getResults())
-    shape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);
   FailureOr<DotPlan> plan =
-      planDot(op, sizes, contraction::denseStrides(shape), localInputs);
+      planDot(op, sizes, denseResult(op, sizes), localInputs);
   if (failed(plan))
     return 0;
   if (plan->tma) {

@@ -15,8 +15,6 @@ using namespace mlir::fp8::gpu_codegen;
 
 /// The rows and columns of a block's tile if the dot is at least as large.
 static constexpr int64_t kTileRows = 64, kTileColumns = 128;
-/// The columns if TMA brings the operands and there are no partial sums.
-static constexpr int64_t kWideColumns = 256;
 /// The most rows that one access reads when an operand is transposed.
 static constexpr int64_t kMostTransposed = 4;
 /// The columns if registers hold both sums and partial sums, if an operand is

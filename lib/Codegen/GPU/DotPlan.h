@@ -24,6 +24,9 @@ inline constexpr int64_t kWarpgroup = 128, kWgmmaRows = 64;
 inline constexpr int64_t kStageBytes = 64, kWgmmaStageBytes = 128;
 /// The alignment of the tiles of `wgmma`: eight lines of a swizzle.
 inline constexpr int64_t kWgmmaAlignment = 8 * kWgmmaStageBytes;
+/// The columns of a block's tile if TMA brings the operands and there are no
+/// partial sums.
+inline constexpr int64_t kWideColumns = 256;
 /// The bytes of an mbarrier.
 inline constexpr int64_t kBarrierBytes = 8;
 /// The bytes that one `cp.async` copies, and that `ldmatrix` reads of a line.

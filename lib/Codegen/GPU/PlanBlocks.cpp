@@ -28,8 +28,8 @@ namespace {
 constexpr int64_t kBlockWork = 2048;
 /// The rows and columns of a dot that a block computes.
 constexpr int64_t kDotRows = 64, kDotFewestRows = 16, kDotColumns = 128;
-/// The columns of a wide tile, and the stages for which it must leave room.
-constexpr int64_t kWideColumns = 256, kWideStages = 3;
+/// The stages for which a tile of kWideColumns must leave room.
+constexpr int64_t kWideStages = 3;
 /// The queries per block of an attention whose scores are in global memory.
 constexpr int64_t kScratchRows = 32;
 /// The number of blocks that keeps all multiprocessors of a large card busy.
@@ -145,13 +145,6 @@ int64_t lastRowsOf(KernelOp kernel, linalg::GenericOp dot,
     if (extent % own != 0)
       own = extent % own;
   return rowsOf(kernel, dot, last);
-}
-
-int64_t countTiles(KernelOp kernel, ArrayRef<int64_t> tile) {
-  int64_t tiles = 1;
-  for (auto [extent, own] : llvm::zip(kernel.getDomain(), tile))
-    tiles *= llvm::divideCeil(extent, own);
-  return tiles;
 }
 
 /// Returns a tile with one batch and a block of queries. The other loops are
@@ -330,7 +323,7 @@ private:
       SmallVector<int64_t> tile = tileOfDot(kernel, dot, rows, columns);
       if (rowsOf(kernel, dot, tile) != rows ||
           localBytes(kernel, tile) > info.sharedBytes / 2 ||
-          (groups > 1 && countTiles(kernel, tile) < kEnoughBlocks))
+          (groups > 1 && countTiles(kernel.getDomain(), tile) < kEnoughBlocks))
         continue;
       FailureOr<GPUPlanAttr> plan =
           withTma(kernel, dot,
@@ -422,7 +415,7 @@ private:
             .choose(kEnoughBlocks, [&](ArrayRef<int64_t> candidate) {
               return localBytes(kernel, candidate) <= info.sharedBytes / 2;
             });
-    int64_t work = largestVolume(kernel) / countTiles(kernel, tile);
+    int64_t work = largestVolume(kernel) / countTiles(kernel.getDomain(), tile);
     return makePlan(kernel, tile,
                     std::clamp<int64_t>(llvm::PowerOf2Ceil(work / kThreadWork),
                                         kThreads, kMostTransposing));

@@ -65,25 +65,20 @@ SmallVector<int64_t> TransposeTile::tileOf(int64_t rows,
   return tile;
 }
 
-int64_t TransposeTile::countTiles(ArrayRef<int64_t> tile) const {
-  int64_t tiles = 1;
-  for (auto [extent, own] : llvm::zip(domain, tile))
-    tiles *= llvm::divideCeil(extent, own);
-  return tiles;
-}
-
 SmallVector<int64_t>
 TransposeTile::choose(int64_t enough,
                       function_ref<bool(ArrayRef<int64_t>)> fits) const {
   bool hasRow = row < domain.size(), hasColumn = column < domain.size();
   if (hasRow && hasColumn) {
     SmallVector<int64_t> large = tileOf(2 * kRows, kColumns);
-    return countTiles(large) >= enough ? large : tileOf(kRows, kColumns);
+    return countTiles(domain, large) >= enough ? large
+                                               : tileOf(kRows, kColumns);
   }
   int64_t lines = hasColumn ? kWholeColumns : kWholeRows;
   int64_t fewest = hasColumn ? kFewestWholeColumns : kWholeRows;
   auto isGood = [&](ArrayRef<int64_t> tile) {
-    return fits(tile) && (lines <= fewest || countTiles(tile) >= enough);
+    return fits(tile) &&
+           (lines <= fewest || countTiles(domain, tile) >= enough);
   };
   while (lines > 1 && !isGood(tileOf(lines, lines)))
     lines /= 2;

@@ -25,7 +25,6 @@ public:
 
 private:
   SmallVector<int64_t> tileOf(int64_t rows, int64_t columns) const;
-  int64_t countTiles(ArrayRef<int64_t> tile) const;
 
   SmallVector<int64_t> domain;
   /// The loops of the domain over rows and columns; past the end if a block has

@@ -47,6 +47,13 @@ constexpr int64_t kKeyStep = 256;
 
 } // namespace
 
+int64_t fp8::countTiles(ArrayRef<int64_t> domain, ArrayRef<int64_t> tile) {
+  int64_t tiles = 1;
+  for (auto [extent, own] : llvm::zip_equal(domain, tile))
+    tiles *= llvm::divideCeil(extent, own);
+  return tiles;
+}
+
 int64_t fp8::tileSize(int64_t extent, int64_t limit) {
   if (limit >= extent)
     return extent;

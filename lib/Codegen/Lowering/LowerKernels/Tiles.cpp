@@ -2,6 +2,8 @@
 
 #include "KernelLowering.h"
 
+#include "fp8/Codegen/Tiles.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -243,10 +245,8 @@ void KernelLowering::keepBooleansAsBytes() {
 }
 
 int64_t KernelLowering::countTasks() {
-  int64_t tasks = 1;
-  for (unsigned loop = 0; loop < domain.size() - inOrder; ++loop)
-    tasks *= llvm::divideCeil(domain[loop], tile[loop]);
-  return tasks;
+  return countTiles(ArrayRef(domain).drop_back(inOrder),
+                    ArrayRef(tile).drop_back(inOrder));
 }
 
 /// Splits the number of a task into the index of its tile along each domain
