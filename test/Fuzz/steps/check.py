@@ -139,7 +139,9 @@ def check_moves(module, recipe):
         grows = (last.astype(np.float64) >= early.astype(np.float64)).all()
         if grows and clear.sum() * 2 <= clear.size:
             continue
-        enough = clear.sum() / 2 if clear.sum() * 4 > clear.size and not grows else 1
+        # FP8 may send the tokens of an expert to another one, which then moves instead.
+        routed = module.reference.choices.ffn.startswith("moe") and "['ffn']" in path
+        enough = clear.sum() / 2 if clear.sum() * 4 > clear.size and not grows and not routed else 1
         if name not in six:
             raise Failure("preset-missing", f"{recipe}: expected {path} ({name}) in the checkpoint")
         # Payloads may stay the same if a tensor only grows, as an average does at first.

@@ -162,8 +162,13 @@ def byol(c, seed):
     def update(state, batch, key):
         def loss(p, batch, key):
             target = objective.cast(state["target"], jax.tree.leaves(p)[0].dtype)
-            # The norm of zeros, which FP8 makes from small outputs, has no gradient.
-            unit = lambda h: h * jax.lax.rsqrt(jnp.sum(jnp.square(h), -1, keepdims=True) + 1e-6)
+            def unit(h):
+                # Outputs of a deep network without norms may be so large that the cube of their norm, by which the
+                # gradient divides, overflows; XLA flushes its reciprocal, which is subnormal, to zero.
+                h = h / (1 + jax.lax.stop_gradient(jnp.max(jnp.abs(h))))
+                # The norm of zeros, which FP8 makes from small outputs, has no gradient.
+                return h * jax.lax.rsqrt(jnp.sum(jnp.square(h), -1, keepdims=True) + 1e-6)
+
             online = unit(model.outputs(p, batch, same)[0].astype(jnp.float32))
             slow = unit(model.outputs(target, model.view(batch), same)[0].astype(jnp.float32))
             return jnp.mean(jnp.sum(jnp.square(online - jax.lax.stop_gradient(slow)), -1)), {"spread": jnp.var(online)}

@@ -149,8 +149,10 @@ for name, options in cases.items():
     assert got == expected and want.keys() == found.keys() and not different, f"{name}: expected NCCL's losses to be {expected} but got {got}, and others for {different}"
 
 
-# A profile names the transport, but runs kernels one by one.
-for settings, expected in [(NCCL, "NCCL 2.27.3"), ({}, "the host, for rank 1: it shares its GPU with another rank")]:
+# A profile names the transport, but runs kernels one by one. Both ranks have NCCL's library, since the lowest rank with a
+# reason is named.
+shared = {"LD_LIBRARY_PATH": NCCL["LD_LIBRARY_PATH"]}
+for settings, expected in [(NCCL, "NCCL 2.27.3"), (shared, "the host, for rank 1: it shares its GPU with another rank")]:
     got = run(folder / "profiled", elementwise(), "--recipe", "none", "--profile", *GPU, settings=settings)
     carrier = json.loads((folder / "profiled" / "collectives.json").read_text())["carrier"]
     assert carrier == expected, f"expected '{expected}' to carry collectives but got '{carrier}'"
