@@ -181,6 +181,16 @@ std::shared_ptr<gpu::Modules> fp8_executable::modules() const {
 
 static const int64_t pageSize = sysconf(_SC_PAGESIZE);
 
+/// Returns the bytes from the beginning of a tensor to that of the next one.
+/// Large tensors begin at different places of a page: a CPU that compares the
+/// low 12 bits of addresses lets a load wait for a store to the same place of
+/// another tensor, and lines of such tensors compete for the same sets of its
+/// caches. Adam on four arrays of 256 MiB takes 2.5 times as long then.
+static int64_t distanceToNext(int64_t bytes) {
+  constexpr int64_t kLarge = 1 << 20, kStagger = 4096 + 256;
+  return alignUp(bytes) + (bytes >= kLarge ? kStagger : 0);
+}
+
 /// Returns the bytes that `bytes` of a tensor take in its shard. Slices are
 /// contiguous, so only tensors without slices are padded.
 static int64_t bytesInShard(const TensorInfo &tensor, int64_t bytes) {
@@ -248,7 +258,7 @@ void fp8_step::placeBuffers() {
   for (const std::vector<size_t> &shard : members) {
     for (size_t i : shard) {
       offsets[i] = next;
-      next += alignUp(tensors[i]->type.bytes());
+      next += distanceToNext(tensors[i]->type.bytes());
     }
     if (!shards.empty())
       next = (next + pageSize - 1) / pageSize * pageSize;
