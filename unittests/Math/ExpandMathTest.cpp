@@ -49,6 +49,13 @@ protected:
 
   /// Compiles `op` (with one or two operands) into `void f(in0, in1, out, n)`.
   void compile(StringRef op, bool binary, StringRef element = "f32") {
+    compileOps(
+        ("%r = math." + op + " %x" + (binary ? ", %y" : "") + " : !V\n").str(),
+        element);
+  }
+
+  /// Compiles ops that compute %r from %x and %y, of type !V.
+  void compileOps(StringRef ops, StringRef element = "f32") {
     std::string type = ("vector<16x" + element + ">").str();
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -64,7 +71,7 @@ protected:
           "!V\n"
           "%x = llvm.load %pa {alignment = 4} : !llvm.ptr -> !V\n"
           "%y = llvm.load %pb {alignment = 4} : !llvm.ptr -> !V\n"
-       << "%r = math." << op << " %x" << (binary ? ", %y" : "") << " : !V\n"
+       << ops
        << "llvm.store %r, %pc {alignment = 4} : !V, !llvm.ptr\n}\nreturn\n}\n";
     text = "!V = " + type + "\n" + text;
     module = parseSourceString<ModuleOp>(text, &context);
@@ -325,6 +332,31 @@ UNARY_F64(RsqrtF64, "rsqrt", 1 / std::sqrt(x))
 
 TEST_F(ExpandMathTest, Pow) {
   checkBinary("powf", [](double x, double y) { return std::pow(x, y); });
+}
+// Magnitudes to powers above 0: the error grows with the octaves of the result.
+TEST_F(ExpandMathTest, PowApproximate) {
+  compileOps("%m = math.absf %x : !V\n"
+             "%r = math.powf %m, %y fastmath<afn> : !V\n");
+  std::vector<float> a = samples(), b;
+  std::mt19937 random(1);
+  for (size_t i = 0; i < a.size(); ++i)
+    b.push_back(
+        std::exp2(std::uniform_real_distribution<float>(-6, 7)(random)));
+  while (a.size() % kLanes)
+    a.push_back(1.0f), b.push_back(1.0f);
+  std::vector<float> c(a.size());
+  call(a.data(), b.data(), c.data(), a.size() / kLanes);
+  for (size_t i = 0; i < a.size(); ++i) {
+    double want = std::pow(std::abs(double(a[i])), double(b[i]));
+    double octaves = std::abs(std::log2(want));
+    // An ulp is at least 2^-24 of a value. Results beyond f32 may round to the
+    // largest float.
+    if (octaves < 127.99)
+      ASSERT_LE(ulps(c[i], want), 2 * octaves + 2)
+          << a[i] << "^" << b[i] << " = " << c[i];
+    else if (want == 0 || std::isinf(want) || std::isnan(want))
+      ASSERT_EQ(ulps(c[i], want), 0) << a[i] << "^" << b[i] << " = " << c[i];
+  }
 }
 TEST_F(ExpandMathTest, Atan2) {
   checkBinary("atan2", [](double x, double y) { return std::atan2(x, y); });

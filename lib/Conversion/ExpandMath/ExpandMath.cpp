@@ -228,6 +228,30 @@ V exp2_32(V x) {
   return scale32(fma(r, p, r.f(1.0)), n);
 }
 
+/// Returns log2(x) of a float that is not negative, within half an ulp of the
+/// result plus 2^-24.
+V log2_32(V x) {
+  V tiny = lt(x, 0x1p-126);
+  V normal = select(tiny, x * 0x1p23, x);
+  V bits = normal.bits();
+  // x = m * 2^e with m in [sqrt(1/2), sqrt(2)).
+  V e = shrS(bits - x.f(0.70710678118654752440).bits(), 23);
+  V m = (bits - shl(e, 23)).asF32();
+  V ef = (e + x.f(kMagic32).bits()).asF32() - kMagic32;
+  ef = ef - select(tiny, x.f(23.0), x.f(0.0));
+  V f = m - 1.0;
+  V p =
+      horner(f, {1.442694902420044, -0.7213471531867981, 0.48092252016067505,
+                 -0.3607212007045746, 0.28765666484832764, -0.23851943016052246,
+                 0.2173794060945511, -0.2103034108877182, 0.1254124790430069});
+  V r = select(eq(x, 0.0), x.f(-kInf), fma(f, p, ef));
+  return select(lt(x, kInf), r, x);
+}
+
+/// Returns x^y for x >= 0 and a finite y > 0, with a relative error of up to
+/// 2^-23 for each octave of the result, and two ulps.
+V approximatePow32(V x, V y) { return exp2_32(log2_32(x) * y); }
+
 V tanh32(V x) {
   V a = x.abs();
   V z = x * x;
@@ -560,6 +584,13 @@ V powOfNegative(V power, V x, V y) {
   return select(andI(eq(x, -1.0), eq(ay, kInf)), x.f(1.0), power);
 }
 
+/// Returns whether a power may be approximated: it says so, and its base is not
+/// negative.
+bool isApproximate(math::PowFOp op) {
+  return bitEnumContainsAll(op.getFastmath(), arith::FastMathFlags::afn) &&
+         op.getLhs().getDefiningOp<math::AbsFOp>();
+}
+
 V pow32(V x32, V y32) {
   V x = x32.toF64(), y = y32.toF64();
   // The exponential handles 0 and infinity, because their logarithm is
@@ -819,7 +850,9 @@ Value expand(Operation *op, ArrayRef<V> x) {
       .Case([&](math::SinOp) { return sine(x[0], 0).v; })
       .Case([&](math::CosOp) { return sine(x[0], 1).v; })
       .Case([&](math::TanOp) { return tan(x[0]).v; })
-      .Case([&](math::PowFOp) { return pow32(x[0], x[1]).v; })
+      .Case([&](math::PowFOp pow) {
+        return (isApproximate(pow) ? approximatePow32 : pow32)(x[0], x[1]).v;
+      })
       .Case([&](math::Atan2Op) {
         return atan2_64(x[0].toF64(), x[1].toF64()).toF32().v;
       })

@@ -565,18 +565,21 @@ template <typename OpTy> struct RangeLowering : OpConversionPattern<OpTy> {
     return success();
   }
 
+  /// Returns the power of a magnitude. It may be approximated: its error is far
+  /// below that of FP8. The abs tells that the base is not negative.
+  static Value power(Body &b, Value x, Value exponent) {
+    return math::PowFOp::create(b.b, b.loc, math::AbsFOp::create(b.b, b.loc, x),
+                                exponent, arith::FastMathFlags::afn);
+  }
+
   static Value apply(ExpandRangeOp, Body &b, Value x, Value center,
                      Value exponent) {
-    // The abs tells pow32 that the base is not negative, which makes it faster.
-    Value ratio =
-        math::AbsFOp::create(b.b, b.loc, b.binary<arith::DivFOp>(x, center));
-    return math::PowFOp::create(b.b, b.loc, ratio, exponent);
+    return power(b, b.binary<arith::DivFOp>(x, center), exponent);
   }
   static Value apply(RestoreRangeOp, Body &b, Value y, Value center,
                      Value exponent) {
     Value root = b.binary<arith::DivFOp>(b.f32(1.0), exponent);
-    return b.binary<arith::MulFOp>(
-        math::PowFOp::create(b.b, b.loc, y, root).getResult(), center);
+    return b.binary<arith::MulFOp>(power(b, y, root), center);
   }
 };
 

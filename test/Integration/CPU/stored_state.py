@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import optax
+from powers import power
 from safetensors.numpy import save_file
 from stochastic_rounding import mix_seed, random_numbers, round_by
 
@@ -44,10 +45,6 @@ def scale_of(amax, fmt, rule="exact"):
     (f, e), (top, top_e) = math.frexp(amax), math.frexp(largest(fmt))
     k = min(max(e - top_e + (f > top), -126), 126)
     return F32(2.0**k), F32(2.0**-k)
-
-
-def power(x, y):
-    return np.power(np.float64(x), np.float64(y)).astype(np.float32)
 
 
 def expansion(group):

@@ -20,6 +20,10 @@ def ExpandMath : Pass<"fp8-expand-math"> {
     `erf`) compute in f32; the others compute in f64, where rounding errors do
     not matter. f16 and bf16 are computed in f32 and rounded once more.
 
+    A `powf` that may be approximated (`fastmath<afn>`) and whose base is the
+    result of `absf` computes in f32, for a finite exponent above 0: its
+    relative error is up to 2^-23 for each octave of the result, plus 2 ulp.
+
     These ops stay: `math.fma`, `sqrt`, `absf`, `copysign`, `floor`, `ceil`,
     `roundeven`, and the integer ops `absi`, `ctlz`, `cttz` and `ctpop`, all of
     which are single instructions or short sequences of them. In f64, `cbrt`,

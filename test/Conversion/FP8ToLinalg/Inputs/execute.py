@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "Integration" / "CPU"))
+from powers import power  # noqa: E402
 from stochastic_rounding import mix_seed, random_numbers, round_by  # noqa: E402
 
 FORMATS = {
@@ -566,7 +567,7 @@ def check_f16(compiler, directory, rng):
 
 
 def expansion_of(x, tile, fmt):
-    """Returns center and exponent of every tile, as COAT defines them, with powers, roots and
+    """Returns center and exponent of every tile, as COAT defines them, with roots and
     logarithms computed in f64 and rounded to f32."""
     f32 = np.float32
     shape = scale_shape(x.shape, tile) or (1,) * x.ndim
@@ -584,10 +585,6 @@ def expansion_of(x, tile, fmt):
         if 0 < k < np.inf and np.log2(np.float64(high) / np.float64(low)) <= 254:
             center[index], exponent[index] = np.sqrt(high) * np.sqrt(low), k
     return center.reshape(scale_shape(x.shape, tile)), exponent.reshape(scale_shape(x.shape, tile))
-
-
-def power(x, y):
-    return np.power(x.astype(np.float64), y.astype(np.float64)).astype(np.float32)
 
 
 def check_expansion(compiler, directory, rng):
