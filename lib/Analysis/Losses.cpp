@@ -27,35 +27,44 @@ void SignatureAnalyzer::findGradients() {
           gradientValues.push_back(source);
       }
   }
-  func.walk([&](stablehlo::WhileOp loop) {
+  // The arguments that values start as which outer loops carry.
+  DenseMap<Value, unsigned> argOfCarried;
+  auto indexOf = [&](Value initial) -> std::optional<unsigned> {
+    if (auto it = argOfCarried.find(initial); it != argOfCarried.end())
+      return it->second;
+    return argumentIndex(initial);
+  };
+  func.walk<WalkOrder::PreOrder>([&](stablehlo::WhileOp loop) {
     // A loop that carries learned state runs over whole steps: the values that
     // start as arguments in it are state. If no gradient was recognized, state
     // that something is added to counts as learned.
     bool trains = llvm::any_of(loop->getOperands(), [&](Value initial) {
-      auto arg = argumentIndex(initial);
+      auto arg = indexOf(initial);
       if (!arg || !learning.empty())
         return arg && learning.contains(*arg);
       if (!resultOfArg[*arg] || !isFloat(initial.getType()) ||
           isScalar(initial.getType()))
         return false;
       const Chain &chain = updateOf(*arg);
-      auto self = chain.find(initial);
+      auto self = chain.find(argument(*arg));
       return self != chain.end() && self->second.strength == 3 &&
              !self->second.scaled && chain.size() > 1;
     });
     for (auto [i, initial] : llvm::enumerate(loop->getOperands())) {
-      auto arg = argumentIndex(initial);
+      auto arg = indexOf(initial);
       if (!arg || (!trains && !resultOfArg[*arg]))
         continue;
       bool averages = false;
       if (resultOfArg[*arg]) {
         const Chain &chain = updateOf(*arg);
-        auto self = chain.find(initial);
+        auto self = chain.find(argument(*arg));
         averages = self != chain.end() && self->second.scaled;
       }
       if (trains || averages || !isFloat(initial.getType()))
-        for (Region &region : loop->getRegions())
+        for (Region &region : loop->getRegions()) {
           carried.insert(region.getArgument(i));
+          argOfCarried[region.getArgument(i)] = *arg;
+        }
     }
   });
 }

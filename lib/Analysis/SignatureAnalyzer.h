@@ -51,6 +51,7 @@ private:
   double pairScore(unsigned arg, unsigned result);
   bool isDecay(unsigned arg, unsigned result, const Reach &reach);
   double flowScore(unsigned arg, unsigned result);
+  bool isWeightedBy(Value value, unsigned arg);
   bool isProbablyOutput(unsigned arg, unsigned result, Reach self);
   ValueSet findUpdates();
   void findFeeding();
@@ -67,6 +68,7 @@ private:
                   std::vector<WeightedPair> &pairs);
   void pairCopies();
   void pairRest();
+  void pairDonated();
   void pairLastValues();
   bool pairsAreInOrder();
   bool areAlike(ArrayRef<unsigned> results);
@@ -108,7 +110,7 @@ private:
   void findOtherLosses(ArrayRef<Candidate> candidates);
   SmallVector<Value> getLosses();
   llvm::StringSet<> findChangingSubtrees();
-  bool addsForwardOnly(const Chain &chain);
+  bool addsForwardOnly(unsigned arg, const Chain &chain);
   bool isSumOfForward(const SignatureArg &arg);
   void dropOutputs();
   void findStateKinds();

@@ -36,10 +36,13 @@ llvm::StringSet<> SignatureAnalyzer::findChangingSubtrees() {
 }
 
 /// Returns true if everything that an update adds belongs to the forward pass.
-bool SignatureAnalyzer::addsForwardOnly(const Chain &chain) {
+/// The terms of a loss do, too, but parameters that weight them move by them.
+bool SignatureAnalyzer::addsForwardOnly(unsigned arg, const Chain &chain) {
+  bool moves = chain.count(argument(arg));
   return hasLeaf(chain) && llvm::all_of(chain, [&](auto &entry) {
            return isa<BlockArgument>(entry.first) ||
-                  forward.contains(entry.first);
+                  (forward.contains(entry.first) &&
+                   !(moves && isWeightedBy(entry.first, arg)));
          });
 }
 
@@ -51,7 +54,7 @@ bool SignatureAnalyzer::isSumOfForward(const SignatureArg &arg) {
   return self != chain.end() && isFloat(arg.type) && !self->second.scaled &&
          !isSameLeaf(arg.path,
                      signature.results[*resultOfArg[arg.index]].path) &&
-         addsForwardOnly(chain);
+         addsForwardOnly(arg.index, chain);
 }
 
 /// Unpairs arguments that only looked like state while the loss was unknown:
@@ -127,7 +130,8 @@ bool SignatureAnalyzer::isCounter(const SignatureArg &arg) {
 bool SignatureAnalyzer::isParameter(const SignatureArg &arg, bool isRead) {
   const Chain &chain = updateOf(arg.index);
   return (isRead || learning.contains(arg.index)) &&
-         (!isScalar(arg.type) || hasLeaf(chain)) && !addsForwardOnly(chain);
+         (!isScalar(arg.type) || hasLeaf(chain)) &&
+         !addsForwardOnly(arg.index, chain);
 }
 
 /// Finds the parameters: state that gradients flow to, and state computed from

@@ -133,6 +133,34 @@ void SignatureAnalyzer::findFeeding() {
   }
 }
 
+/// Returns true if `value` is a term of the elements of a sum that is a scalar.
+static bool isSummedUp(Value value) {
+  ValueSet seen{value};
+  SmallVector<Value> stack{value};
+  while (!stack.empty())
+    for (Operation *user : stack.pop_back_val().getUsers()) {
+      if (isa<stablehlo::ReduceOp>(user) &&
+          isScalar(user->getResult(0).getType()))
+        return true;
+      if (isa<stablehlo::AddOp, stablehlo::SubtractOp, stablehlo::NegOp>(
+              user) &&
+          seen.insert(user->getResult(0)).second)
+        stack.push_back(user->getResult(0));
+    }
+  return false;
+}
+
+/// Returns true if a scalar sums up `value` times a function of an argument: a
+/// loss that weights its terms by parameters, whose gradients are the terms.
+bool SignatureAnalyzer::isWeightedBy(Value value, unsigned arg) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (!isa<stablehlo::MulOp>(user) || !isSummedUp(user->getResult(0)))
+      return false;
+    bool isFirst = user->getOperand(0) == value;
+    return onArguments.depends(user->getOperand(isFirst), arg);
+  });
+}
+
 /// Returns true if the result looks like an output that adds data and
 /// activations of one shape, such as the difference of outputs and targets. An
 /// update of the targets would depend on them through the gradient. Decaying
@@ -165,7 +193,8 @@ bool SignatureAnalyzer::isProbablyOutput(unsigned arg, unsigned result,
     return false;
   return llvm::none_of(chain, [&](auto &entry) {
     return !isa<BlockArgument>(entry.first) &&
-           onArguments.depends(entry.first, arg);
+           (onArguments.depends(entry.first, arg) ||
+            isWeightedBy(entry.first, arg));
   });
 }
 
@@ -722,6 +751,31 @@ void SignatureAnalyzer::pairRest() {
   pairLastValues();
   if (!argsAreNamed || !resultsAreNamed)
     pairByPlace();
+  pairDonated();
+}
+
+/// Pairs arrays that no data flow pairs, such as a codebook that is computed
+/// from averages: JAX reuses the buffer of an argument that the caller gives
+/// up, so the argument is no data and not frozen, and one result of its type is
+/// left.
+void SignatureAnalyzer::pairDonated() {
+  DenseMap<Type, unsigned> numArgs, numResults;
+  auto isOpen = [&](const SignatureArg &arg) {
+    return !resultOfArg[arg.index] && !isScalar(arg.type) &&
+           !forcedRoles.count(arg.index);
+  };
+  for (const SignatureArg &arg : signature.args)
+    numArgs[arg.type] += isOpen(arg);
+  for (const SignatureResult &result : signature.results)
+    numResults[result.type] += !argOfResult[result.index];
+  for (const SignatureArg &arg : signature.args) {
+    if (!isOpen(arg) || numArgs[arg.type] != 1 || numResults[arg.type] != 1)
+      continue;
+    for (const SignatureResult &result : signature.results)
+      if (!argOfResult[result.index] && hint(arg.index, result.index) > 0 &&
+          onArguments.depends(returned[result.index], arg.index))
+        pair(arg.index, result.index, "donated, no other of its type is left");
+  }
 }
 
 /// Returns true if the results of all pairs so far are in the order of the
@@ -832,14 +886,16 @@ bool SignatureAnalyzer::mayReplaceScalar(unsigned arg, unsigned result) {
 }
 
 /// Returns true if names show that `result` is not the next value of `arg`. A
-/// scalar in a tuple has a position, but no name.
+/// result of a tuple has a position, but no name; then only the path of an
+/// array that is part of a tree is another one.
 bool SignatureAnalyzer::areToldApart(unsigned arg, unsigned result) const {
   std::string last = splitTreePath(signature.results[result].path).back();
   StringRef key = last;
   bool isNumbered = key.consume_front("[") && key.consume_back("]") &&
                     !key.empty() && llvm::all_of(key, llvm::isDigit);
-  return argsAreNamed && resultsAreNamed &&
-         !(isScalar(signature.args[arg].type) && isNumbered);
+  bool isWhole = isScalar(signature.args[arg].type) ||
+                 splitTreePath(signature.args[arg].path).size() == 1;
+  return argsAreNamed && resultsAreNamed && !(isWhole && isNumbered);
 }
 
 /// Reports arguments that are taken for frozen or constant although the step

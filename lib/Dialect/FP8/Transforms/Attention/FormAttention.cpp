@@ -713,17 +713,35 @@ struct FormAttention : fp8::impl::FP8FormAttentionBase<FormAttention> {
   }
 
 private:
+  static SmallVector<Operation *> opsOf(const Scores &scores) {
+    SmallVector<Operation *> ops(scores.scoreDots.begin(),
+                                 scores.scoreDots.end());
+    ops.append(scores.readingDots.begin(), scores.readingDots.end());
+    for (Value member : scores.members)
+      ops.push_back(member.getDefiningOp());
+    return ops;
+  }
+
   /// Makes ops of the softmaxes of a block. Returns true if there were any;
   /// else reports what became of those that are left.
   bool form(Block &block) {
     std::vector<Scores> all = findScores(block);
+    // Derivatives of derivatives may share dots: what a dot of one attention
+    // results in is scores of another. Forming the first replaces ops of the
+    // second, which the next round finds as they are then.
+    DenseSet<Operation *> replaced;
     bool changed = false;
-    for (const Scores &scores : all)
+    for (const Scores &scores : all) {
+      SmallVector<Operation *> ops = opsOf(scores);
       if (scores.problem.empty() && !storeScores &&
+          llvm::none_of(ops,
+                        [&](Operation *op) { return replaced.contains(op); }) &&
           succeeded(AttentionBuilder(scores, block).run())) {
         ++numFormed;
         changed = true;
+        replaced.insert_range(ops);
       }
+    }
     if (!changed) {
       llvm::for_each(all, [&](const Scores &scores) { leave(scores); });
       return false;

@@ -1,0 +1,40 @@
+// RUN: fp8-opt %s --split-input-file --verify-diagnostics --fp8-analyze-signature | FileCheck %s
+
+// Codes that are chosen by comparison: no sum or product leads from an old to a
+// new code. The caller gives up the old ones, so they are state.
+// CHECK-LABEL: func.func public @donated
+func.func public @donated(%w: tensor<4x3xf32> {tf.aliasing_output = 0 : i32}, %code: tensor<2x3xf32> {tf.aliasing_output = 1 : i32}, %x: tensor<2x4xf32>) -> (tensor<4x3xf32>, tensor<2x3xf32>, tensor<f32>) {
+  // CHECK-SAME: tensor<2x3xf32> {fp8.kind = "{{[a-z]+}}", fp8.path = "arg1", fp8.role = "state"}
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %z = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  %above = stablehlo.compare GT, %z, %code, FLOAT : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xi1>
+  %next = stablehlo.convert %above : (tensor<2x3xi1>) -> tensor<2x3xf32>
+  %e = stablehlo.subtract %z, %code : tensor<2x3xf32>
+  %e2 = stablehlo.multiply %e, %e : tensor<2x3xf32>
+  %loss = stablehlo.reduce(%e2 init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<f32>
+  %g = stablehlo.dot_general %x, %e, contracting_dims = [0] x [0] : (tensor<2x4xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  %new = stablehlo.subtract %w, %g : tensor<4x3xf32>
+  return %new, %next, %loss : tensor<4x3xf32>, tensor<2x3xf32>, tensor<f32>
+}
+
+// -----
+
+// Names do not tell: a result of a tuple has only a number.
+#params = loc("params")
+#code = loc("code")
+#x = loc("x")
+// expected-error @+1 {{ambiguous state: 'code' is frozen, or replaced by one of result[1]; choose with a state or role option}}
+func.func public @kept(%w: tensor<4x3xf32> loc(#params), %code: tensor<2x3xf32> loc(#code), %x: tensor<2x4xf32> loc(#x)) -> (tensor<4x3xf32> {jax.result_info = "result[0]"}, tensor<2x3xf32> {jax.result_info = "result[1]"}, tensor<f32> {jax.result_info = "result[2]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %h = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  %z = stablehlo.dot_general %h, %code, contracting_dims = [1] x [1] : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x2xf32>
+  %sums = stablehlo.dot_general %z, %h, contracting_dims = [0] x [0] : (tensor<2x2xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %above = stablehlo.compare GT, %sums, %h, FLOAT : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xi1>
+  %next = stablehlo.convert %above : (tensor<2x3xi1>) -> tensor<2x3xf32>
+  %z2 = stablehlo.multiply %z, %z : tensor<2x2xf32>
+  %loss = stablehlo.reduce(%z2 init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<2x2xf32>, tensor<f32>) -> tensor<f32>
+  %dh = stablehlo.dot_general %z, %code, contracting_dims = [1] x [0] : (tensor<2x2xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  %g = stablehlo.dot_general %x, %dh, contracting_dims = [0] x [0] : (tensor<2x4xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  %new = stablehlo.subtract %w, %g : tensor<4x3xf32>
+  return %new, %next, %loss : tensor<4x3xf32>, tensor<2x3xf32>, tensor<f32>
+}

@@ -1,0 +1,151 @@
+"""Steps of research codes: several updates in a call, derivatives of derivatives, and losses that weight their terms by
+parameters."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from families import Step, step
+from models import normal
+
+STEPS = 20
+
+
+def tx(rate=1e-3):
+    return optax.adam(rate, eps=1e-6)
+
+
+def mlp(random, *sizes):
+    return [{"w": normal(random, m, n, scale=m**-0.5), "b": jnp.zeros(n)} for m, n in zip(sizes, sizes[1:])]
+
+
+def run(layers, x, activation=jnp.tanh):
+    for layer in layers[:-1]:
+        x = activation(x @ layer["w"] + layer["b"])
+    return x @ layers[-1]["w"] + layers[-1]["b"]
+
+
+def floats(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal((STEPS, *shape), np.float32)
+
+
+def integers(top, *shape, seed=0):
+    return np.random.default_rng(seed).integers(0, top, (STEPS, *shape)).astype(np.int32)
+
+
+def trained(loss, params, batch, opt, **options):
+    def train(params, opt_state, batch):
+        value, grads = jax.value_and_grad(loss)(params, batch)
+        updates, opt_state = opt.update(grads, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, value
+
+    return Step(train, {"params": params, "opt_state": opt.init(params)}, {"batch": batch}, lambda r: r[2],
+                lambda r: {"params": r[0], "opt_state": r[1]}, **options)  # fmt: skip
+
+
+@step
+def proximal_policy():
+    """PPO: epochs over shuffled minibatches are a scan of whole updates in a scan."""
+    random, opt = np.random.default_rng(0), optax.chain(optax.clip_by_global_norm(0.5), tx())
+    params = {"policy": mlp(random, 16, 32, 32, 4), "value": mlp(random, 16, 32, 32, 1)}
+
+    def loss(p, b):
+        logp = jax.nn.log_softmax(run(p["policy"], b["state"]))
+        ratio = jnp.exp(jnp.take_along_axis(logp, b["action"][:, None], 1)[:, 0] - b["logp"])
+        gain = (b["gain"] - b["gain"].mean()) / (b["gain"].std() + 1e-8)
+        value = run(p["value"], b["state"])[:, 0]
+        clipped = b["value"] + jnp.clip(value - b["value"], -0.2, 0.2)
+        off = jnp.maximum(jnp.square(value - b["target"]), jnp.square(clipped - b["target"])).mean()
+        entropy = -(jnp.exp(logp) * logp).sum(-1).mean()
+        return -jnp.minimum(ratio * gain, jnp.clip(ratio, 0.8, 1.2) * gain).mean() + 0.5 * off - 0.01 * entropy
+
+    def train(params, opt_state, key, batch):
+        key, *epochs = jax.random.split(key, 3)
+
+        def update(carry, part):
+            value, grads = jax.value_and_grad(loss)(carry[0], part)
+            updates, opt_state = opt.update(grads, carry[1], carry[0])
+            return (optax.apply_updates(carry[0], updates), opt_state), value
+
+        def epoch(carry, key):
+            order = jax.random.permutation(key, 32)
+            return jax.lax.scan(update, carry, jax.tree.map(lambda x: x[order].reshape(2, 16, *x.shape[1:]), batch))
+
+        (params, opt_state), losses = jax.lax.scan(epoch, (params, opt_state), jnp.stack(epochs))
+        return params, opt_state, key, losses.mean()
+
+    batch = {"state": floats(32, 16), "action": integers(4, 32), "logp": np.full((STEPS, 32), -1.4, np.float32)}
+    batch |= {name: floats(32, seed=i) for i, name in enumerate(["gain", "value", "target"], 1)}
+    state = {"params": params, "opt_state": opt.init(params), "key": jax.random.PRNGKey(0)}
+    return Step(train, state, {"batch": batch}, lambda r: r[3], lambda r: dict(zip(state, r)), bound=1e-2, loss_bound=1e-3)
+
+
+@step
+def meta_learning():
+    """MAML: for each task of a vmap, the loss after a gradient step. Dots of the second derivatives are those of two softmaxes
+    over scores, as far as attention can tell."""
+
+    def loss_of(p, x, y):
+        return jnp.square(run(p, x) - y).mean()
+
+    def loss(p, b):
+        def of_task(x, y, next_x, next_y):
+            stepped = jax.tree.map(lambda w, g: w - 0.05 * g, p, jax.grad(loss_of)(p, x, y))
+            return loss_of(stepped, next_x, next_y)
+
+        return jax.vmap(of_task)(b["x"], b["y"], b["next_x"], b["next_y"]).mean()
+
+    batch = {name: floats(4, 8, 4 if name.endswith("x") else 1, seed=i) for i, name in enumerate(["x", "y", "next_x", "next_y"])}
+    return trained(loss, mlp(np.random.default_rng(0), 4, 32, 32, 1), batch, tx(), bound=1e-2)
+
+
+@step
+def gradient_penalty():
+    """WGAN-GP: a critic whose loss contains the norm of its gradient by its inputs, and a generator."""
+    random, opt = np.random.default_rng(0), optax.adam(1e-3, b1=0.5, eps=1e-6)
+    params = {"critic": mlp(random, 16, 32, 32, 1), "generator": mlp(random, 8, 32, 32, 16)}
+    judge = lambda p, x: run(p, x, jax.nn.softplus)
+
+    def critic_loss(p, fake, b):
+        between = b["part"] * b["real"] + (1 - b["part"]) * fake
+        slopes = jax.vmap(jax.grad(lambda x: judge(p, x)[0]))(between)
+        norms = jnp.sqrt(jnp.square(slopes).sum(-1) + 1e-12)
+        return judge(p, fake).mean() - judge(p, b["real"]).mean() + 10 * jnp.square(norms - 1).mean()
+
+    def train(params, opt_state, batch):
+        fake = jax.lax.stop_gradient(run(params["generator"], batch["noise"]))
+        critic, grads = jax.value_and_grad(critic_loss)(params["critic"], fake, batch)
+        updates, of_critic = opt.update(grads, opt_state["critic"])
+        p = optax.apply_updates(params["critic"], updates)
+        generator, grads = jax.value_and_grad(lambda q: -judge(p, run(q, batch["noise"])).mean())(params["generator"])
+        updates, of_generator = opt.update(grads, opt_state["generator"])
+        params = {"critic": p, "generator": optax.apply_updates(params["generator"], updates)}
+        return params, {"critic": of_critic, "generator": of_generator}, {"critic": critic, "generator": generator}
+
+    state = {"params": params, "opt_state": {name: opt.init(p) for name, p in params.items()}}
+    batch = {"real": floats(16, 16), "noise": floats(16, 8, seed=1), "part": np.abs(np.sin(floats(16, 1, seed=2)))}
+    return Step(train, state, {"batch": batch}, lambda r: r[2]["critic"], lambda r: dict(zip(state, r)), bound=1e-2, loss_bound=1e-3, gap=0.5, repeated=3)
+
+
+@step
+def learned_task_weights():
+    """Three losses, weighted by learned variances, whose gradients are the losses; two optimizers by label."""
+    random = np.random.default_rng(0)
+    heads = {name: mlp(random, 32, n) for name, n in (("value", 1), ("label", 4), ("point", 2))}
+    params = {"body": mlp(random, 16, 32, 32), "heads": heads, "log_variance": jnp.zeros(3)}
+    label = lambda path, _: "fast" if "log_variance" in jax.tree_util.keystr(path) else "slow"
+    opt = optax.multi_transform({"fast": tx(1e-2), "slow": optax.adamw(1e-3, eps=1e-6)}, lambda p: jax.tree_util.tree_map_with_path(label, p))
+
+    def loss(p, b):
+        h = jax.nn.silu(run(p["body"], b["x"]))
+        value, label, point = (run(p["heads"][name], h) for name in ("value", "label", "point"))
+        terms = [
+            jnp.square(value[:, 0] - b["value"]).mean(),
+            optax.softmax_cross_entropy_with_integer_labels(label, b["label"]).mean(),
+            optax.huber_loss(point, b["point"]).mean(),
+        ]
+        return (jnp.exp(-p["log_variance"]) * jnp.stack(terms) + p["log_variance"]).sum()
+
+    x = floats(32, 16)
+    batch = {"x": x, "value": x[..., 0], "label": np.argmax(x[..., :4], -1).astype(np.int32), "point": x[..., 4:6]}
+    return trained(loss, params, batch, opt, bound=1e-2)
