@@ -13,6 +13,12 @@ void SignatureAnalyzer::findGradients() {
   for (const SignatureArg &arg : signature.args) {
     if (!resultOfArg[arg.index] || !isFloat(arg.type))
       continue;
+    // The gradient of a single bias is a scalar, which has no factors.
+    if (Value next = returned[*resultOfArg[arg.index]];
+        !isScalar(arg.type) &&
+        cast<ShapedType>(arg.type).getNumElements() == 1 &&
+        gradientUpdates.contains(next))
+      updated.insert(next);
     Gradients::Factors partners = gradients.partnersOf(argument(arg.index));
     if (partners.empty())
       continue;
