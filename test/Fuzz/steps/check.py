@@ -10,7 +10,7 @@ from stored_state import decode
 
 from . import choices, optimizers, stepwise
 from .models import STEPS
-from .module import Module, first_error, number
+from .module import Module, first_error, kind_of, number
 from .reference import CHAOS_OF_SCALARS, CHAOTIC_TIMES, SUM, TIMES, Failure, Reference, distance, diverges, tight, tolerance
 
 # Presets that store state in less than f32.
