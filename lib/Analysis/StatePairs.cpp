@@ -756,8 +756,9 @@ void SignatureAnalyzer::pairRest() {
 
 /// Pairs arrays that no data flow pairs, such as a codebook that is computed
 /// from averages: JAX reuses the buffer of an argument that the caller gives
-/// up, so the argument is no data and not frozen, and one result of its type is
-/// left.
+/// up, so the argument is no data and not frozen, and as many results of its
+/// type are left. JAX tells by shape which result gets the buffer, so of
+/// several arguments this only decides if all pairs so far are in order.
 void SignatureAnalyzer::pairDonated() {
   DenseMap<Type, unsigned> numArgs, numResults;
   auto isOpen = [&](const SignatureArg &arg) {
@@ -768,13 +769,17 @@ void SignatureAnalyzer::pairDonated() {
     numArgs[arg.type] += isOpen(arg);
   for (const SignatureResult &result : signature.results)
     numResults[result.type] += !argOfResult[result.index];
+  bool inOrder = pairsAreInOrder();
   for (const SignatureArg &arg : signature.args) {
-    if (!isOpen(arg) || numArgs[arg.type] != 1 || numResults[arg.type] != 1)
+    unsigned number = numArgs[arg.type];
+    if (!isOpen(arg) || numResults[arg.type] != number ||
+        (number > 1 && !inOrder))
       continue;
     for (const SignatureResult &result : signature.results)
-      if (!argOfResult[result.index] && hint(arg.index, result.index) > 0 &&
-          onArguments.depends(returned[result.index], arg.index))
-        pair(arg.index, result.index, "donated, no other of its type is left");
+      if (!argOfResult[result.index] && hint(arg.index, result.index) > 0)
+        pair(arg.index, result.index,
+             number > 1 ? "donated, in order with all pairs"
+                        : "donated, no other of its type is left");
   }
 }
 

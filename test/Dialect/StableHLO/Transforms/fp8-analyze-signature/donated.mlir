@@ -38,3 +38,25 @@ func.func public @kept(%w: tensor<4x3xf32> loc(#params), %code: tensor<2x3xf32> 
   %new = stablehlo.subtract %w, %g : tensor<4x3xf32>
   return %new, %next, %loss : tensor<4x3xf32>, tensor<2x3xf32>, tensor<f32>
 }
+
+// -----
+
+// Activations of the last step, which the next one reads: each is replaced by
+// values that do not depend on it. All pairs are in order.
+// CHECK-LABEL: func.func public @memories
+func.func public @memories(%w: tensor<4x4xf32> {tf.aliasing_output = 0 : i32}, %m: tensor<2x4xf32> {tf.aliasing_output = 1 : i32}, %n: tensor<2x4xf32> {tf.aliasing_output = 2 : i32}, %x: tensor<3x4xf32>) -> (tensor<4x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<f32>) {
+  // CHECK-SAME: fp8.path = "arg1", fp8.role = "state"}
+  // CHECK-SAME: fp8.path = "arg2", fp8.role = "state"}
+  // CHECK-SAME: tensor<2x4xf32> {fp8.path = "result1", fp8.state = "arg1"}, tensor<2x4xf32> {fp8.path = "result2", fp8.state = "arg2"}
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %old = stablehlo.concatenate %m, %n, dim = 0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+  %h = stablehlo.dot_general %x, %old, contracting_dims = [1] x [1] : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+  %z = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0] : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+  %z2 = stablehlo.multiply %z, %z : tensor<3x4xf32>
+  %loss = stablehlo.reduce(%z2 init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<3x4xf32>, tensor<f32>) -> tensor<f32>
+  %g = stablehlo.dot_general %h, %z, contracting_dims = [0] x [0] : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<4x4xf32>
+  %new = stablehlo.subtract %w, %g : tensor<4x4xf32>
+  %first = stablehlo.slice %x [0:2, 0:4] : (tensor<3x4xf32>) -> tensor<2x4xf32>
+  %second = stablehlo.slice %z [0:2, 0:4] : (tensor<3x4xf32>) -> tensor<2x4xf32>
+  return %new, %first, %second, %loss : tensor<4x4xf32>, tensor<2x4xf32>, tensor<2x4xf32>, tensor<f32>
+}
