@@ -466,8 +466,10 @@ void SignatureAnalyzer::addCarries() {
   };
   llvm::SmallPtrSet<Operation *, 4> training;
   for (unsigned result = 0; result < signature.results.size(); ++result)
+    // The gradient of a master copy is that of another argument, the weights.
     if (auto arg = carryOf(result);
-        arg && llvm::is_contained(learnedBy[result], *arg))
+        arg && (llvm::is_contained(learnedBy[result], *arg) ||
+                gradientUpdates.contains(returned[result])))
       training.insert(returned[result].getDefiningOp());
   for (unsigned result = 0; result < signature.results.size(); ++result)
     if (auto arg = carryOf(result);

@@ -73,3 +73,39 @@ func.func public @main(%w: tensor<4x3xf32> loc("w"), %v: tensor<3x2xf32> loc("v"
   }
   return %l#1, %l#2, %l#3 : tensor<4x3xf32>, tensor<3x2xf32>, tensor<f32>
 }
+
+// -----
+
+// Masters are pulled towards those of the step before. The gradient is that of
+// the weights in bf16; the loop tells which copy in f32 replaces which.
+// CHECK-LABEL: func.func public @masters
+func.func public @masters(%x: tensor<2x4xbf16>, %anchor: tensor<4x3xf32>, %master: tensor<4x3xf32>, %w: tensor<4x3xbf16>) -> (tensor<f32>, tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xbf16>) {
+  // CHECK-SAME: tensor<4x3xf32> {fp8.path = "result1", fp8.state = "arg1"}, tensor<4x3xf32> {fp8.path = "result2", fp8.state = "arg2"}
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %start = stablehlo.constant dense<0.0> : tensor<f32>
+  %pull = stablehlo.constant dense<0.5> : tensor<4x3xf32>
+  %rate = stablehlo.constant dense<0.1> : tensor<4x3xf32>
+  %0:5 = stablehlo.while(%i = %zero, %a = %anchor, %m = %master, %p = %w, %l = %start) : tensor<i32>, tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xbf16>, tensor<f32>
+  cond {
+    %c = stablehlo.compare LT, %i, %two, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %z = stablehlo.dot_general %x, %p, contracting_dims = [1] x [0] : (tensor<2x4xbf16>, tensor<4x3xbf16>) -> tensor<2x3xbf16>
+    %z2 = stablehlo.multiply %z, %z : tensor<2x3xbf16>
+    %f = stablehlo.convert %z2 : (tensor<2x3xbf16>) -> tensor<2x3xf32>
+    %loss = stablehlo.reduce(%f init: %start) applies stablehlo.add across dimensions = [0, 1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<f32>
+    %g = stablehlo.dot_general %x, %z, contracting_dims = [0] x [0] : (tensor<2x4xbf16>, tensor<2x3xbf16>) -> tensor<4x3xbf16>
+    %g32 = stablehlo.convert %g : (tensor<4x3xbf16>) -> tensor<4x3xf32>
+    %d = stablehlo.subtract %m, %a : tensor<4x3xf32>
+    %half = stablehlo.multiply %pull, %d : tensor<4x3xf32>
+    %sum = stablehlo.add %g32, %half : tensor<4x3xf32>
+    %u = stablehlo.multiply %rate, %sum : tensor<4x3xf32>
+    %new = stablehlo.subtract %m, %u : tensor<4x3xf32>
+    %narrow = stablehlo.convert %new : (tensor<4x3xf32>) -> tensor<4x3xbf16>
+    %next = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %next, %m, %new, %narrow, %loss : tensor<i32>, tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xbf16>, tensor<f32>
+  }
+  return %0#4, %0#1, %0#2, %0#3 : tensor<f32>, tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xbf16>
+}
