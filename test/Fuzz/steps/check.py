@@ -45,7 +45,11 @@ def check_pairs(module):
     called = lambda at: "nothing" if at is None else f"{module.result_order[at]} ({results[at][0]})"
     # The loss may also be a metric, and the returned state of a step that rolls back.
     same = lambda i, j: i is not None and all(np.array_equal(row.get(module.result_order[i], 0), row.get(module.result_order[j], 1), equal_nan=True) for row in export.scalars)
-    wrong = [f"{argument} ({module.names[argument]}) gets {called(got[argument])} in place of {called(at)}" for argument, at in want.items() if got[argument] != at and not same(got[argument], at)]
+    wrong = [
+        f"{argument} ({module.names[argument]}) gets {called(got[argument])} in place of {called(at)}"
+        for argument, at in want.items()
+        if got[argument] != at and not same(got[argument], at)
+    ]
     # Arguments that JAX does not replace must not be replaced here.
     alive = {name: path for path, name in module.names.items() if path not in want}
     wrong += [f"{alive[row[0]]} ({row[0]}) is replaced" for row in arguments if row[0] in alive and row[2] == "state"]

@@ -12,7 +12,7 @@ CHOICES = {
     "depth": ([2, 1, 3, 4], 1),
     "spelling": (["unrolled", "scan", "nested", "fori", "index", "dynamic_index", "unrolled_scan"], 2),
     "remat": (["none", "full", "dots_saveable", "dots_with_no_batch_dims_saveable", "everything_saveable"], 3),
-    "micro": (["none", "scan", "unrolled", "updates"], 3),
+    "micro": (["none", "scan", "unrolled", "updates", "epochs"], 3),
     "dtype": (["f32", "cast_inside", "cast_outside", "masters", "all_bf16"], 4),
     "transform": (["none", "half", "transposed", "mask", "weight_norm", "round_trip", "lora", "lora_parallel"], 5),
     "transform_at": (["layer", "step"], 1),
@@ -131,7 +131,7 @@ def settle(c):
         c.spelling = "scan"
     if c.task != "supervised":
         c.ema = "none"
-        c.micro = "none" if c.micro == "updates" else c.micro
+        c.micro = "none" if c.micro in ("updates", "epochs") else c.micro
         c.scaling = "none" if c.scaling == "dynamic" else c.scaling
         c.frozen = "none" if c.frozen in ("optimizer",) else c.frozen
     if c.task == "gan" or c.task == "td3":
@@ -142,7 +142,7 @@ def settle(c):
         if c.frozen == "optimizer":
             c.frozen = "stop"
     if optimizers.searches(c.optimizer):
-        c.micro = "none" if c.micro != "updates" else c.micro
+        c.micro = "none" if c.micro not in ("updates", "epochs") else c.micro
         c.wrap = c.clip = c.scaling = "none"
         c.schedule = "constant"
         if c.frozen == "optimizer":

@@ -155,7 +155,7 @@ def fista(rate=RATE, shrink=1e-4):
         moved = tm(lambda y, g: y - rate * g, state["y"], grads)
         new = tm(lambda m: jnp.sign(m) * jnp.maximum(jnp.abs(m) - shrink, 0), moved)
         t = (1 + jnp.sqrt(1 + 4 * state["t"] ** 2)) / 2
-        beta = ((state["t"] - 1) / t)
+        beta = (state["t"] - 1) / t
         return new, {"t": t, "y": tm(lambda n, x: n + (beta * (n - x)).astype(n.dtype), new, params)}, out
 
     return lambda params: {"t": jnp.float32(1), "y": params}, step

@@ -1,5 +1,4 @@
-"""Rounds the operands of every dot of JAX's own step to E4M3, to measure how much such dots change a loss.
-"""
+"""Rounds the operands of every dot of JAX's own step to E4M3, to measure how much such dots change a loss."""
 
 from jax._src.lib.mlir import ir
 from jax._src.lib.mlir.dialects import hlo

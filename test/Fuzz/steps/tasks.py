@@ -53,8 +53,7 @@ def is_frozen(c, path):
 
 
 def parts(c, params):
-    """Returns the tree of trained and the tree of frozen weights, with None for the other's leaves.
-    """
+    """Returns the tree of trained and the tree of frozen weights, with None for the other's leaves."""
     pick = lambda frozen: jax.tree_util.tree_map_with_path(lambda path, p: p if is_frozen(c, path) == frozen else None, params)
     return pick(False), pick(True)
 
@@ -162,6 +161,7 @@ def byol(c, seed):
     def update(state, batch, key):
         def loss(p, batch, key):
             target = objective.cast(state["target"], jax.tree.leaves(p)[0].dtype)
+
             def unit(h):
                 # Outputs of a deep network without norms may be so large that the cube of their norm, by which the
                 # gradient divides, overflows; XLA flushes its reciprocal, which is subnormal, to zero.
@@ -274,15 +274,19 @@ def gan(c, seed):
 TASKS = {"supervised": supervised, "distill": lambda c, seed: supervised(c, seed, distill=True), "byol": byol, "td3": td3, "gan": gan}
 
 
-def several_updates(task):
-    """Returns the task with two whole updates a call, in a scan."""
+def several_updates(task, epochs):
+    """Returns the task with two whole updates a call, in a scan, or in a scan over two epochs."""
 
     def update(state, batch, key):
         def body(changing, batch):
             new, value, metrics = task.update({**state, **changing}, batch, None)
             return new, (value, metrics)
 
-        new, (values, metrics) = jax.lax.scan(body, {name: state[name] for name in task.changing}, objective.pieces(batch))
+        def epoch(changing, _):
+            return jax.lax.scan(body, changing, objective.pieces(batch))
+
+        changing = {name: state[name] for name in task.changing}
+        new, (values, metrics) = jax.lax.scan(epoch, changing, None, length=2) if epochs else epoch(changing, None)
         return new, values.mean(), tm(jnp.mean, metrics)
 
     return Task(task.state, task.batches, update, task.fixed)
@@ -300,4 +304,4 @@ def make(c, seed):
             return new | {"key": key}, value, metrics
 
         task = Task(task.state, task.batches, update, task.fixed)
-    return several_updates(task) if c.micro == "updates" else task
+    return several_updates(task, c.micro == "epochs") if c.micro in ("updates", "epochs") else task
