@@ -15,8 +15,8 @@
 #include "FormKernels/Work.h"
 
 #include "fp8/Analysis/Signature.h"
-#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Kernels/Passes.h"

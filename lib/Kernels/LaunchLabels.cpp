@@ -8,7 +8,7 @@
 
 #include "LaunchLabels.h"
 
-#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Structure.h"
 #include "fp8/Support/Locations.h"
