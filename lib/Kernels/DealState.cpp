@@ -59,19 +59,6 @@ struct Holder {
   bool operator!=(const Holder &other) const { return !(*this == other); }
 };
 
-int64_t bytesOf(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type || !type.getElementType().isIntOrFloat())
-    return 0;
-  return type.getNumElements() *
-         llvm::divideCeil(type.getElementType().getIntOrFloatBitWidth(), 8);
-}
-
-int64_t elementsOf(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type ? type.getNumElements() : 0;
-}
-
 /// Returns the operands of an op and the outside values that its regions use.
 SetVector<Value> valuesReadBy(Operation *op) {
   SetVector<Value> values;

@@ -40,18 +40,6 @@ constexpr int64_t kMinElements = 8192;
 /// cache line that it fetches, and the read.
 constexpr int64_t kStoreTraffic = 3;
 
-int64_t bytesOf(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  Type element = type.getElementType();
-  int64_t bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
-  return type.getNumElements() * llvm::divideCeil(bits, 8);
-}
-
-int64_t elementsOf(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type ? type.getNumElements() : 0;
-}
-
 /// Returns true if `op` computes every element on its own, from tensors alone.
 bool isElementwise(Operation *op) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
