@@ -10,6 +10,7 @@
   the pipelines that the excerpt's first line names, in this order; `...` matches
   any text. Each excerpt is compiled from the output of the previous one.
 - Files that these pages name exist.
+- docs/Debugging.md describes every discardable attribute of the fp8 dialect.
 """
 
 import pathlib
@@ -137,6 +138,14 @@ def check_names(root):
             assert (root / "docs" / link).exists(), f"docs/{page}.md: expected {link} to exist"
 
 
+def check_attributes(root):
+    folder = root / "include/fp8/Dialect/FP8/IR"
+    names = {name for path in folder.glob("*") for name in re.findall(r'StringLiteral k\w+ = "(fp8\.\w+)"', path.read_text())}
+    page = (root / "docs/Debugging.md").read_text()
+    missing = sorted(name for name in names if f"`{name}`" not in page)
+    assert names and not missing, f"docs/Debugging.md: expected a description of {missing}"
+
+
 def main():
     if sys.argv[1] == "--layers":
         print("\n".join(f"  {line}" for line in layers(pathlib.Path(sys.argv[2]))))
@@ -147,6 +156,7 @@ def main():
     check_includes(root)
     check_excerpts(page, fp8_opt, root)
     check_names(root)
+    check_attributes(root)
 
 
 if __name__ == "__main__":
