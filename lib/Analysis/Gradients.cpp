@@ -145,19 +145,43 @@ static bool isInnerProduct(Operation &op) {
 void Gradients::visit(Operation &op) {
   if (isa<stablehlo::WhileOp>(op))
     return visitLoop(op);
-  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
-    for (Region &region : op.getRegions())
-      visit(region.front());
-    for (OpResult result : op.getResults()) {
-      Form form;
-      form.kind = Form::Sum;
-      for (Region &region : op.getRegions())
-        form.operands.push_back(
-            numberOf(yielded(region, result.getResultNumber())));
-      define(result, form);
+  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+    return visitBranches(op);
+  // A scalar factor does not change what a tensor is.
+  if (isa<stablehlo::MulOp, stablehlo::DivOp>(op))
+    for (unsigned i = 0, e = isa<stablehlo::MulOp>(op) ? 2 : 1; i < e; ++i) {
+      unsigned tensor = numberOf(op.getOperand(i));
+      if (forms[tensor].isEvidence &&
+          !forms[numberOf(op.getOperand(1 - i))].isEvidence) {
+        numbers[op.getResult(0)] = tensor;
+        return;
+      }
     }
-    return;
+  Form form = formOf(op);
+  for (OpResult result : op.getResults()) {
+    if (Value source = copyOf(result)) {
+      numbers[result] = numberOf(source);
+      continue;
+    }
+    define(result, form);
+    addTerms(op, form, numbers[result]);
   }
+}
+
+void Gradients::visitBranches(Operation &op) {
+  for (Region &region : op.getRegions())
+    visit(region.front());
+  for (OpResult result : op.getResults()) {
+    Form form;
+    form.kind = Form::Sum;
+    for (Region &region : op.getRegions())
+      form.operands.push_back(
+          numberOf(yielded(region, result.getResultNumber())));
+    define(result, form);
+  }
+}
+
+Gradients::Form Gradients::formOf(Operation &op) {
   Form form;
   for (Value operand : op.getOperands())
     form.operands.push_back(numberOf(operand));
@@ -168,14 +192,6 @@ void Gradients::visit(Operation &op) {
     if (forms[a].isEvidence)
       met[b].push_back(a);
   };
-  // A scalar factor does not change what a tensor is.
-  if (isa<stablehlo::MulOp, stablehlo::DivOp>(op))
-    for (unsigned i = 0, e = isa<stablehlo::MulOp>(op) ? 2 : 1; i < e; ++i)
-      if (forms[form.operands[i]].isEvidence &&
-          !forms[form.operands[1 - i]].isEvidence) {
-        numbers[op.getResult(0)] = form.operands[i];
-        return;
-      }
   if (isa<stablehlo::DotGeneralOp, stablehlo::ConvolutionOp, stablehlo::MulOp,
           stablehlo::DivOp, stablehlo::GatherOp>(op)) {
     form.kind = Form::Product;
@@ -196,30 +212,26 @@ void Gradients::visit(Operation &op) {
     form.kind = Form::Reduction;
     form.operands.pop_back();
   }
-  for (OpResult result : op.getResults()) {
-    if (Value source = copyOf(result)) {
-      numbers[result] = numberOf(source);
+  return form;
+}
+
+void Gradients::addTerms(Operation &op, const Form &form, unsigned result) {
+  // Weights may be masked, or selected by a flag.
+  if (isa<stablehlo::SelectOp>(op))
+    for (unsigned term : form.operands)
+      if (forms[term].isEvidence)
+        sums[term].push_back(result);
+  if (!isa<stablehlo::AddOp, stablehlo::SubtractOp>(op))
+    return;
+  // A bias has fewer elements than the value that it is added to.
+  for (unsigned i : {0, 1}) {
+    unsigned term = form.operands[i], other = form.operands[1 - i];
+    if (!forms[term].isEvidence || !forms[other].isEvidence)
       continue;
-    }
-    define(result, form);
-    // Weights that are masked, or selected by a flag.
-    if (isa<stablehlo::SelectOp>(op))
-      for (unsigned own : form.operands)
-        if (forms[own].isEvidence)
-          sums[own].push_back(numbers[result]);
-    if (!isa<stablehlo::AddOp, stablehlo::SubtractOp>(op))
-      continue;
-    // A bias has fewer elements than the value that it is added to.
-    unsigned sum = numbers[result];
-    for (unsigned i : {0, 1}) {
-      unsigned own = form.operands[i], other = form.operands[1 - i];
-      if (!forms[own].isEvidence || !forms[other].isEvidence)
-        continue;
-      if (forms[own].elements == forms[sum].elements)
-        sums[own].push_back(sum);
-      else
-        terms[own].push_back(other);
-    }
+    if (forms[term].elements == forms[result].elements)
+      sums[term].push_back(result);
+    else
+      terms[term].push_back(other);
   }
 }
 

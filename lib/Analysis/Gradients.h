@@ -55,16 +55,22 @@ private:
   void visit(Block &block);
   void visit(Operation &op);
   void visitLoop(Operation &loop);
+  void visitBranches(Operation &op);
+  /// Returns how `op` computes its results; notes the partners in a product.
+  Form formOf(Operation &op);
+  /// Notes a result that `op`, a sum or a selection, makes of `form`.
+  void addTerms(Operation &op, const Form &form, unsigned result);
   unsigned fresh(Value value);
   unsigned numberOf(Value value);
   void define(Value value, Form form);
   Factors factorsOf(unsigned number) const;
 
   DenseMap<Value, unsigned> numbers;
-  /// By hash: values that are computed alike have the same number.
+  /// The number for each hash: values that are computed alike have the same
+  /// one.
   std::unordered_map<size_t, unsigned> known;
   std::vector<Form> forms;
-  /// By number: the other factors of its products, the values that it is
+  /// For each number: the other factors of its products, the values that it is
   /// broadcast and added to, and the sums of its own shape.
   std::vector<SmallVector<unsigned, 2>> partners, terms, sums;
   /// Partners in inner products, which often only measure something: an

@@ -119,79 +119,102 @@ llvm::StringMap<BlockArgument> fp8::argumentsByPath(func::FuncOp func) {
   return arguments;
 }
 
+static InFlightDiagnostic emitMissing(func::FuncOp func, StringRef what,
+                                      unsigned index, StringRef name) {
+  return emitError(func.getLoc())
+         << "expected " << what << " " << index << " of '" << func.getName()
+         << "' to have the attribute '" << name
+         << "'; run fp8-analyze-signature first";
+}
+
+/// Reads the role of an argument, and the kind of one that is state.
+static LogicalResult readRole(func::FuncOp func, SignatureArg &arg) {
+  auto role = func.getArgAttrOfType<StringAttr>(arg.index, kRoleAttr);
+  if (!role)
+    return emitMissing(func, "argument", arg.index, kRoleAttr);
+  std::optional<ArgRole> roleValue = symbolizeArgRole(role.getValue());
+  if (!roleValue)
+    return emitError(func.getLoc())
+           << "expected '" << kRoleAttr << "' of argument " << arg.index
+           << " to be state, frozen, batch, key or constant but got '"
+           << role.getValue() << "'";
+  arg.role = *roleValue;
+  if (arg.role != ArgRole::State)
+    return success();
+  auto kind = func.getArgAttrOfType<StringAttr>(arg.index, kKindAttr);
+  if (!kind)
+    return emitMissing(func, "state argument", arg.index, kKindAttr);
+  std::optional<StateKind> kindValue = symbolizeStateKind(kind.getValue());
+  if (!kindValue)
+    return emitError(func.getLoc())
+           << "expected '" << kKindAttr << "' of argument " << arg.index
+           << " to be parameter, moment1, moment2, gradient, average, step "
+              "or other but got '"
+           << kind.getValue() << "'";
+  arg.kind = *kindValue;
+  if (auto parameter =
+          func.getArgAttrOfType<StringAttr>(arg.index, kParameterAttr))
+    arg.parameter = parameter.str();
+  return success();
+}
+
+static FailureOr<SignatureArg> readArgument(func::FuncOp func, unsigned index) {
+  SignatureArg arg;
+  arg.index = index;
+  arg.type = func.getFunctionType().getInput(index);
+  auto path = func.getArgAttrOfType<StringAttr>(index, kPathAttr);
+  if (!path)
+    return emitMissing(func, "argument", index, kPathAttr);
+  arg.path = path.str();
+  if (failed(readRole(func, arg)))
+    return failure();
+  if (auto size = func.getArgAttrOfType<IntegerAttr>(index, kVocabularyAttr))
+    arg.vocabulary = size.getInt();
+  arg.zeroInit = func.getArgAttr(index, kZeroInitAttr) != nullptr;
+  return arg;
+}
+
+static FailureOr<SignatureResult> readResult(func::FuncOp func,
+                                             unsigned index) {
+  SignatureResult result;
+  result.index = index;
+  result.type = func.getFunctionType().getResult(index);
+  auto path = func.getResultAttrOfType<StringAttr>(index, kPathAttr);
+  if (!path)
+    return emitMissing(func, "result", index, kPathAttr);
+  result.path = path.str();
+  if (auto state = func.getResultAttrOfType<StringAttr>(index, kStateAttr)) {
+    result.statePath = state.str();
+    result.kind = ResultKind::State;
+    return result;
+  }
+  auto kind = func.getResultAttrOfType<StringAttr>(index, kKindAttr);
+  if (!kind)
+    return emitMissing(func, "result", index, kKindAttr);
+  std::optional<ResultKind> kindValue = symbolizeResultKind(kind.getValue());
+  if (!kindValue)
+    return emitError(func.getLoc())
+           << "expected '" << kKindAttr << "' of result " << index
+           << " to be loss, metric or output but got '" << kind.getValue()
+           << "'";
+  result.kind = *kindValue;
+  result.trains = func.getResultAttr(index, kTrainsAttr) != nullptr;
+  return result;
+}
+
 FailureOr<Signature> Signature::fromAttributes(func::FuncOp func) {
   Signature signature;
-  auto missing = [&](StringRef what, unsigned index,
-                     StringRef name) -> InFlightDiagnostic {
-    return emitError(func.getLoc())
-           << "expected " << what << " " << index << " of '" << func.getName()
-           << "' to have the attribute '" << name
-           << "'; run fp8-analyze-signature first";
-  };
   for (unsigned i = 0, e = func.getNumArguments(); i < e; ++i) {
-    SignatureArg arg;
-    arg.index = i;
-    arg.type = func.getFunctionType().getInput(i);
-    auto path = func.getArgAttrOfType<StringAttr>(i, kPathAttr);
-    if (!path)
-      return missing("argument", i, kPathAttr);
-    arg.path = path.str();
-    auto role = func.getArgAttrOfType<StringAttr>(i, kRoleAttr);
-    if (!role)
-      return missing("argument", i, kRoleAttr);
-    std::optional<ArgRole> roleValue = symbolizeArgRole(role.getValue());
-    if (!roleValue)
-      return emitError(func.getLoc())
-             << "expected '" << kRoleAttr << "' of argument " << i
-             << " to be state, frozen, batch, key or constant but got '"
-             << role.getValue() << "'";
-    arg.role = *roleValue;
-    if (arg.role == ArgRole::State) {
-      auto kind = func.getArgAttrOfType<StringAttr>(i, kKindAttr);
-      if (!kind)
-        return missing("state argument", i, kKindAttr);
-      std::optional<StateKind> kindValue = symbolizeStateKind(kind.getValue());
-      if (!kindValue)
-        return emitError(func.getLoc())
-               << "expected '" << kKindAttr << "' of argument " << i
-               << " to be parameter, moment1, moment2, gradient, average, step "
-                  "or other but got '"
-               << kind.getValue() << "'";
-      arg.kind = *kindValue;
-      if (auto parameter = func.getArgAttrOfType<StringAttr>(i, kParameterAttr))
-        arg.parameter = parameter.str();
-    }
-    if (auto size = func.getArgAttrOfType<IntegerAttr>(i, kVocabularyAttr))
-      arg.vocabulary = size.getInt();
-    arg.zeroInit = func.getArgAttr(i, kZeroInitAttr) != nullptr;
-    signature.args.push_back(std::move(arg));
+    FailureOr<SignatureArg> arg = readArgument(func, i);
+    if (failed(arg))
+      return failure();
+    signature.args.push_back(std::move(*arg));
   }
   for (unsigned i = 0, e = func.getNumResults(); i < e; ++i) {
-    SignatureResult result;
-    result.index = i;
-    result.type = func.getFunctionType().getResult(i);
-    auto path = func.getResultAttrOfType<StringAttr>(i, kPathAttr);
-    if (!path)
-      return missing("result", i, kPathAttr);
-    result.path = path.str();
-    if (auto state = func.getResultAttrOfType<StringAttr>(i, kStateAttr)) {
-      result.statePath = state.str();
-      result.kind = ResultKind::State;
-    } else {
-      auto kind = func.getResultAttrOfType<StringAttr>(i, kKindAttr);
-      if (!kind)
-        return missing("result", i, kKindAttr);
-      std::optional<ResultKind> kindValue =
-          symbolizeResultKind(kind.getValue());
-      if (!kindValue)
-        return emitError(func.getLoc())
-               << "expected '" << kKindAttr << "' of result " << i
-               << " to be loss, metric or output but got '" << kind.getValue()
-               << "'";
-      result.kind = *kindValue;
-      result.trains = func.getResultAttr(i, kTrainsAttr) != nullptr;
-    }
-    signature.results.push_back(std::move(result));
+    FailureOr<SignatureResult> result = readResult(func, i);
+    if (failed(result))
+      return failure();
+    signature.results.push_back(std::move(*result));
   }
   return signature;
 }

@@ -16,6 +16,7 @@
 #include "Usage.h"
 #include "fp8/Analysis/Signature.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include <set>
@@ -66,6 +67,9 @@ private:
   void pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
   void addByPlace(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
                   std::vector<WeightedPair> &pairs);
+  llvm::MapVector<Type, SmallVector<unsigned>> findCopies();
+  std::vector<WeightedPair> weighCopies(ArrayRef<unsigned> args,
+                                        ArrayRef<unsigned> results);
   void pairCopies();
   void pairRest();
   void pairDonated();

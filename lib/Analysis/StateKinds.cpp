@@ -2,6 +2,9 @@
 
 #include "Resets.h"
 #include "SignatureAnalyzer.h"
+
+#include "fp8/Dialect/StableHLO/IR/Barriers.h"
+
 #include "llvm/ADT/StringSet.h"
 #include <cmath>
 
@@ -368,10 +371,7 @@ void SignatureAnalyzer::findStateKinds() {
 /// Returns the argument that the step returns unchanged as the next value of
 /// `arg`, if any.
 std::optional<unsigned> SignatureAnalyzer::unchangedArgument(unsigned arg) {
-  Value value = returned[*resultOfArg[arg]];
-  while (auto barrier = value.getDefiningOp<stablehlo::OptimizationBarrierOp>())
-    value = barrier->getOperand(cast<OpResult>(value).getResultNumber());
-  return argumentIndex(value);
+  return argumentIndex(stablehlo::skipBarriers(returned[*resultOfArg[arg]]));
 }
 
 /// Checks that the step computes a new value for some parameter; otherwise the

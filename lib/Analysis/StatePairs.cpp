@@ -645,10 +645,9 @@ void SignatureAnalyzer::addByPlace(ArrayRef<unsigned> args,
         pairs.push_back({unsigned(i), unsigned(r), kSamePlace});
 }
 
-/// Pairs weights in a narrow type, which are replaced by a conversion of the
-/// master copy's update: no chain leads from the old to the new value. The
-/// gradient in that update decides which weights they are.
-void SignatureAnalyzer::pairCopies() {
+/// Returns the results that may be conversions of the update of a master copy,
+/// by their type.
+llvm::MapVector<Type, SmallVector<unsigned>> SignatureAnalyzer::findCopies() {
   llvm::MapVector<Type, SmallVector<unsigned>> copies;
   for (const SignatureResult &result : signature.results) {
     if (argOfResult[result.index] || !isFloat(result.type) ||
@@ -663,7 +662,48 @@ void SignatureAnalyzer::pairCopies() {
         break;
       }
   }
-  for (auto &[type, results] : copies) {
+  return copies;
+}
+
+/// Weighs how much of the gradient of each argument is in the update that each
+/// result converts.
+std::vector<WeightedPair>
+SignatureAnalyzer::weighCopies(ArrayRef<unsigned> args,
+                               ArrayRef<unsigned> results) {
+  SmallVector<Gradients::Factors> partners;
+  DenseMap<unsigned, SmallVector<unsigned>> withPartner;
+  for (auto [i, arg] : llvm::enumerate(args)) {
+    partners.push_back(gradients.partnersOf(argument(arg)));
+    for (auto &[number, weight] : partners.back())
+      withPartner[number].push_back(i);
+  }
+  std::vector<WeightedPair> pairs;
+  for (auto [r, result] : llvm::enumerate(results)) {
+    llvm::MapVector<unsigned, double> weights;
+    for (auto &[source, reach] : chains.of(returned[result])) {
+      if (isa<BlockArgument>(source))
+        continue;
+      Gradients::Factors factors = gradients.factorsOf(source);
+      llvm::SmallSetVector<unsigned, 8> candidates;
+      for (auto &[number, weight] : factors)
+        if (auto it = withPartner.find(number); it != withPartner.end())
+          candidates.insert(it->second.begin(), it->second.end());
+      for (unsigned i : candidates)
+        if (double found =
+                gradients.evidence(argument(args[i]), partners[i], source))
+          weights[i] += found;
+    }
+    for (auto &[i, weight] : weights)
+      pairs.push_back({i, unsigned(r), weight});
+  }
+  return pairs;
+}
+
+/// Pairs weights in a narrow type, which are replaced by a conversion of the
+/// master copy's update: no chain leads from the old to the new value. The
+/// gradient in that update decides which weights they are.
+void SignatureAnalyzer::pairCopies() {
+  for (auto &[type, results] : findCopies()) {
     SmallVector<unsigned> args;
     for (const SignatureArg &arg : signature.args)
       if (!resultOfArg[arg.index] && arg.type == type)
@@ -673,35 +713,9 @@ void SignatureAnalyzer::pairCopies() {
            "copy of other state, only one of its type");
       continue;
     }
-    SmallVector<Gradients::Factors> partners;
-    DenseMap<unsigned, SmallVector<unsigned>> withPartner;
-    for (auto [i, arg] : llvm::enumerate(args)) {
-      partners.push_back(gradients.partnersOf(argument(arg)));
-      for (auto &[number, weight] : partners.back())
-        withPartner[number].push_back(i);
-    }
-    std::vector<WeightedPair> pairs;
-    for (auto [r, result] : llvm::enumerate(results)) {
-      llvm::MapVector<unsigned, double> weights;
-      for (auto &[source, reach] : chains.of(returned[result])) {
-        if (isa<BlockArgument>(source))
-          continue;
-        Gradients::Factors factors = gradients.factorsOf(source);
-        llvm::SmallSetVector<unsigned, 8> candidates;
-        for (auto &[number, weight] : factors)
-          if (auto it = withPartner.find(number); it != withPartner.end())
-            candidates.insert(it->second.begin(), it->second.end());
-        for (unsigned i : candidates)
-          if (double found =
-                  gradients.evidence(argument(args[i]), partners[i], source))
-            weights[i] += found;
-      }
-      for (auto &[i, weight] : weights)
-        pairs.push_back({i, unsigned(r), weight});
-    }
     std::vector<Ambiguity> found;
     auto chosen = assignPairs(
-        args.size(), pairs,
+        args.size(), weighCopies(args, results),
         [&, &results = results](unsigned a, unsigned b) {
           return returned[results[a]] == returned[results[b]];
         },

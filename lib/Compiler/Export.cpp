@@ -1,7 +1,7 @@
 //===- Export.cpp - Export of trained weights -----------------------------===//
 
 #include "fp8/Compiler/Export.h"
-#include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 

@@ -186,6 +186,37 @@ LogicalResult describeDot(KernelOp op, Kernel &kernel) {
   return success();
 }
 
+/// Describes the kernel of a module: its launch, its operands and what else it
+/// takes.
+LogicalResult describeModule(gpu::GPUModuleOp gpu, Kernel &kernel) {
+  kernel.name = gpu.getName().str();
+  auto launch =
+      gpu->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName);
+  auto function = gpu.lookupSymbol<LLVM::LLVMFuncOp>(kernel.name);
+  if (!launch || !function)
+    return gpu.emitError("expected a kernel of this name with '")
+           << FP8Dialect::kGPULaunchAttrName << "'";
+  kernel.threads = launch.getThreads();
+  kernel.sharedBytes = launch.getDynamicShared();
+  kernel.scratchBytes = launch.getScratch();
+  for (TensorMapAttr map : launch.getMaps())
+    kernel.maps.emplace_back(map);
+  // A kernel with scratch memory has its address as an additional parameter,
+  // and then its tensor maps; one whose operands move also has counters and
+  // strides.
+  kernel.operands = function.getNumArguments() - kernel.maps.size() -
+                    (kernel.scratchBytes > 0 ? 1 : 0);
+  if (auto loops = gpu->getAttrOfType<IntegerAttr>(kLoopsAttr)) {
+    kernel.loops = loops.getInt();
+    kernel.operands = (kernel.operands - 1) / (1 + kernel.loops);
+  }
+  if (auto ofSet = gpu->getAttrOfType<IntegerAttr>(kSetsAttr)) {
+    kernel.operands = ofSet.getInt();
+    kernel.takesSets = 1;
+  }
+  return success();
+}
+
 } // namespace
 
 FailureOr<std::vector<ObjectCode>>
@@ -241,32 +272,7 @@ fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
     Kernel &kernel = kernels[i];
     if (!errors[i].empty())
       return gpu.emitError("code generation failed: ") << errors[i];
-    kernel.name = gpu.getName().str();
-    auto launch =
-        gpu->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName);
-    auto function = gpu.lookupSymbol<LLVM::LLVMFuncOp>(kernel.name);
-    if (!launch || !function)
-      return gpu.emitError("expected a kernel of this name with '")
-             << FP8Dialect::kGPULaunchAttrName << "'";
-    kernel.threads = launch.getThreads();
-    kernel.sharedBytes = launch.getDynamicShared();
-    kernel.scratchBytes = launch.getScratch();
-    for (TensorMapAttr map : launch.getMaps())
-      kernel.maps.emplace_back(map);
-    // A kernel with scratch memory has its address as an additional parameter,
-    // and then its tensor maps; one whose operands move also has counters and
-    // strides.
-    kernel.operands = function.getNumArguments() - kernel.maps.size() -
-                      (kernel.scratchBytes > 0 ? 1 : 0);
-    if (auto loops = gpu->getAttrOfType<IntegerAttr>(kLoopsAttr)) {
-      kernel.loops = loops.getInt();
-      kernel.operands = (kernel.operands - 1) / (1 + kernel.loops);
-    }
-    if (auto ofSet = gpu->getAttrOfType<IntegerAttr>(kSetsAttr)) {
-      kernel.operands = ofSet.getInt();
-      kernel.takesSets = 1;
-    }
-    if (failed(add(gpu, kernel)))
+    if (failed(describeModule(gpu, kernel)) || failed(add(gpu, kernel)))
       return failure();
   }
   for (KernelOp op : libraryKernels) {

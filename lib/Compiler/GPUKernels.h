@@ -3,7 +3,7 @@
 #ifndef FP8_LIB_COMPILER_GPUKERNELS_H
 #define FP8_LIB_COMPILER_GPUKERNELS_H
 
-#include "fp8/Codegen/GPU/Object.h"
+#include "fp8/Codegen/GPUObject/Object.h"
 #include "fp8/Compiler/Executable.h"
 
 #include "mlir/IR/BuiltinOps.h"

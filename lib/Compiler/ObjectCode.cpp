@@ -336,6 +336,27 @@ std::optional<ObjectCode> findObject(const Unit &unit,
   return kernels->read(unit.kernels.front(), unit.symbol);
 }
 
+/// Returns the objects of a module's kernels in the order of their functions,
+/// whether they were declared or compiled, and then that of the schedule.
+/// `names` has the symbol of each function's object, `known` the objects.
+std::vector<ObjectCode> inModuleOrder(ModuleOp module,
+                                      const llvm::StringMap<std::string> &names,
+                                      StringRef schedule,
+                                      llvm::StringMap<ObjectCode> known) {
+  std::vector<ObjectCode> objects;
+  auto add = [&](StringRef symbol) {
+    if (auto it = known.find(symbol); it != known.end()) {
+      objects.push_back(std::move(it->second));
+      known.erase(it);
+    }
+  };
+  for (auto func : module.getOps<LLVM::LLVMFuncOp>())
+    if (auto it = names.find(func.getName()); it != names.end())
+      add(it->second);
+  add(schedule);
+  return objects;
+}
+
 } // namespace
 
 llvm::Expected<std::string> fp8::emitObject(llvm::Module &module,
@@ -416,17 +437,7 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
       return fail(llvm::createStringError(error));
   for (ObjectCode &object : objects)
     known[object.symbol] = std::move(object);
-  // Keep the module's order, whether kernels were declared or compiled.
-  std::vector<ObjectCode> all;
-  auto add = [&](const std::string &symbol) {
-    if (auto it = known.find(symbol); it != known.end()) {
-      all.push_back(std::move(it->second));
-      known.erase(it);
-    }
-  };
-  for (auto func : module.getOps<LLVM::LLVMFuncOp>())
-    if (auto it = names.find(func.getName()); it != names.end())
-      add(it->second);
-  add(units.back().symbol);
-  return CompiledObjects{std::move(all), kernels ? kernels->numFound() : 0};
+  return CompiledObjects{
+      inModuleOrder(module, names, units.back().symbol, std::move(known)),
+      kernels ? kernels->numFound() : 0};
 }

@@ -2,7 +2,7 @@
 
 #include "fp8/Compiler/Program.h"
 #include "ObjectCode.h"
-#include "fp8/Codegen/GPU/Object.h"
+#include "fp8/Codegen/GPUObject/Object.h"
 #include "fp8/Compiler/BuildId.h"
 #include "fp8/Compiler/Cache.h"
 #include "fp8/Compiler/InitialValues.h"

@@ -39,7 +39,7 @@ func::FuncOp toFunction(KernelOp kernel, OpBuilder &builder) {
 
 /// Gives `kernel` the body of its function on buffers. Drops the results, which
 /// are destinations by construction.
-LogicalResult takeBack(func::FuncOp func, KernelOp kernel) {
+LogicalResult takeBodyOf(func::FuncOp func, KernelOp kernel) {
   auto end = cast<func::ReturnOp>(func.getBody().front().getTerminator());
   SmallVector<Value> destinations;
   for (BlockArgument arg : func.getArguments())
@@ -106,7 +106,7 @@ LogicalResult bufferizeKernels(ArrayRef<KernelOp> kernels, ModuleOp module) {
   for (auto [func, kernel] : llvm::zip(functions, kernels))
     if ((!func.getOps<scf::ForOp>().empty() &&
          failed(applyPatternsGreedily(func, frozen))) ||
-        failed(takeBack(func, kernel)))
+        failed(takeBodyOf(func, kernel)))
       return failure();
   return success();
 }

@@ -15,8 +15,8 @@
 #include "FormKernels/Work.h"
 
 #include "fp8/Analysis/Signature.h"
-#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Kernels/Passes.h"
@@ -58,19 +58,6 @@ struct Holder {
   }
   bool operator!=(const Holder &other) const { return !(*this == other); }
 };
-
-int64_t bytesOf(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type || !type.getElementType().isIntOrFloat())
-    return 0;
-  return type.getNumElements() *
-         llvm::divideCeil(type.getElementType().getIntOrFloatBitWidth(), 8);
-}
-
-int64_t elementsOf(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type ? type.getNumElements() : 0;
-}
 
 /// Returns the operands of an op and the outside values that its regions use.
 SetVector<Value> valuesReadBy(Operation *op) {

@@ -2,7 +2,7 @@
 
 #include "InlineProducer.h"
 
-#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"

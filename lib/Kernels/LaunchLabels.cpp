@@ -1,13 +1,14 @@
 //===- LaunchLabels.cpp - Labels of launches ------------------------------===//
 //
 // A label is made of what the ops compute, so that it is informative even in a
-// step without names, and of the location of the last op.
+// step without names, and of the location of the op that does most of the work:
+// the first dot, or else the last op.
 //
 //===----------------------------------------------------------------------===//
 
 #include "LaunchLabels.h"
 
-#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Structure.h"
 #include "fp8/Support/Locations.h"
@@ -81,6 +82,7 @@ static void mergeReductions(llvm::SmallSetVector<StringRef, 8> &parts,
 std::string fp8::labelOf(ArrayRef<Operation *> ops, StringRef state) {
   llvm::SmallSetVector<StringRef, 8> parts;
   bool hasExp = false, hasRoot = false;
+  Operation *dot = nullptr;
   for (Operation *op : ops) {
     if (isIrregular(op))
       parts.insert("loop");
@@ -89,9 +91,11 @@ std::string fp8::labelOf(ArrayRef<Operation *> ops, StringRef state) {
       continue;
     hasExp |= contains<math::ExpOp>(generic);
     hasRoot |= contains<math::RsqrtOp>(generic);
-    if (isDot(generic))
+    if (isDot(generic)) {
       parts.insert("dot");
-    else if (!allParallel(generic))
+      if (!dot)
+        dot = op;
+    } else if (!allParallel(generic))
       parts.insert(nameOfReduction(generic));
     else if (writesF8(generic))
       parts.insert("quantize");
@@ -103,5 +107,6 @@ std::string fp8::labelOf(ArrayRef<Operation *> ops, StringRef state) {
     parts.insert("elementwise");
   if (!state.empty())
     return llvm::join(parts, "_") + " " + state.str();
-  return llvm::join(parts, "_") + " " + describeLocation(ops.back()->getLoc());
+  Operation *main = dot ? dot : ops.back();
+  return llvm::join(parts, "_") + " " + describeLocation(main->getLoc());
 }

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
@@ -39,18 +39,6 @@ constexpr int64_t kMinElements = 8192;
 /// Bytes of traffic per byte that is stored and read again: the write, the
 /// cache line that it fetches, and the read.
 constexpr int64_t kStoreTraffic = 3;
-
-int64_t bytesOf(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  Type element = type.getElementType();
-  int64_t bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 64;
-  return type.getNumElements() * llvm::divideCeil(bits, 8);
-}
-
-int64_t elementsOf(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type ? type.getNumElements() : 0;
-}
 
 /// Returns true if `op` computes every element on its own, from tensors alone.
 bool isElementwise(Operation *op) {

@@ -36,9 +36,20 @@ func::FuncOp fp8::moveToFunction(OpBuilder &builder, FunctionOpInterface op,
   return func;
 }
 
-int64_t fp8::byteSize(MemRefType type) {
-  int64_t bits = type.getElementType().getIntOrFloatBitWidth();
+int64_t fp8::byteSize(ShapedType type) {
+  Type element = type.getElementType();
+  int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
   return type.getNumElements() * llvm::divideCeil(bits, 8);
+}
+
+int64_t fp8::bytesOf(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type ? byteSize(type) : 0;
+}
+
+int64_t fp8::elementsOf(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type ? type.getNumElements() : 0;
 }
 
 /// Returns true if `op` writes every element of operand `init`.

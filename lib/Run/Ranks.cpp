@@ -29,14 +29,18 @@ int Ranks::join(RunOptions &options) {
   return 0;
 }
 
-int Ranks::meet() {
+int Ranks::waitForAll() {
   fp8_status status = fp8_group_barrier(group);
   return status == FP8_OK ? 0 : exitCodeOnRanks(*run, status);
 }
 
-int Ranks::waitForFirst() { return fp8_group_rank(group) > 0 ? meet() : 0; }
+int Ranks::waitForFirst() {
+  return fp8_group_rank(group) > 0 ? waitForAll() : 0;
+}
 
-int Ranks::letOthersFollow() { return fp8_group_rank(group) == 0 ? meet() : 0; }
+int Ranks::letOthersFollow() {
+  return fp8_group_rank(group) == 0 ? waitForAll() : 0;
+}
 
 int Ranks::leave(int status) {
   // What a run ends with has ended the others already.

@@ -127,7 +127,7 @@ std::string evaluateState(const fp8_train_options &options, fp8_step &step) {
   std::unique_ptr<Evaluation> evaluation = heldOut.open(*options.eval);
   bool isShared = options.group && options.group->size() > 1;
   if (isShared)
-    evaluation->dealTo(*options.group);
+    evaluation->shareBatchesWith(*options.group);
   SignalScope signals(!options.no_signals);
   // Ranks that share an evaluation finish it together.
   std::optional<std::vector<double>> means =

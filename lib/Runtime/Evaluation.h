@@ -34,7 +34,7 @@ public:
 
   /// Shares the batches with other ranks, which call run() too: each runs some,
   /// and all get the means.
-  void dealTo(fp8_group &ranks) { group = &ranks; }
+  void shareBatchesWith(fp8_group &ranks) { group = &ranks; }
 
   /// Runs over all data and returns the means of the scalar results over the
   /// batches, the loss first; nothing if `stop` returned true. `given` is

@@ -131,7 +131,9 @@ static std::string cut(const std::string &name, size_t width) {
   return name.substr(0, end) + "...";
 }
 
-constexpr size_t widest = 72;
+/// Fits `dot_norm_amax llama/export.py:89:11 (forward
+/// params[...][*]['w_down'])`.
+constexpr size_t widest = 84;
 
 /// Returns the slowest rows, and one row for all others.
 template <typename Row>

@@ -251,15 +251,33 @@ TensorFile mapSafeTensors(const std::string &path) {
   return SafeTensorsReader(path, mapFile(path)).read();
 }
 
-TensorFile readNpy(const std::string &path) {
-  TensorFile file;
-  file.contents.push_back(readFile(path));
-  const char *bytes = file.contents.front().data.get();
-  int64_t size = file.contents.front().size;
-  auto fail = [&](const std::string &message) {
+namespace {
+/// Reads a .npy file: numpy's magic bytes, a header and the elements.
+class NpyReader {
+public:
+  explicit NpyReader(const std::string &path) : path(path) {}
+  TensorFile read();
+
+private:
+  [[noreturn]] void fail(const std::string &message) const {
     throw Error(FP8_ERROR_FORMAT,
                 str("'", path, "' is no readable .npy file: ", message));
-  };
+  }
+  /// Reads the header; returns where the elements start.
+  int64_t readHeader(const char *bytes, int64_t size);
+  /// Returns the rest of the header from the value of `key` on.
+  std::string valueOf(const std::string &key) const;
+  fp8_dtype dtype() const;
+  std::vector<int64_t> dims() const;
+
+  const std::string &path;
+  /// A Python dictionary: {'descr': '<i4', 'fortran_order': False,
+  /// 'shape': (10, 4), }
+  std::string header;
+};
+} // namespace
+
+int64_t NpyReader::readHeader(const char *bytes, int64_t size) {
   if (size < 12 || std::memcmp(bytes, "\x93NUMPY", 6) != 0)
     fail("expected numpy's magic bytes");
   int lengthBytes = bytes[6] == 1 ? 2 : 4;
@@ -267,17 +285,19 @@ TensorFile readNpy(const std::string &path) {
   int64_t start = 8 + lengthBytes + headerBytes;
   if (start > size)
     fail("its header is longer than the file (truncated?)");
-  std::string header(bytes + 8 + lengthBytes, headerBytes);
+  header.assign(bytes + 8 + lengthBytes, headerBytes);
+  return start;
+}
 
-  // A Python dictionary: {'descr': '<i4', 'fortran_order': False,
-  // 'shape': (10, 4), }
-  auto valueOf = [&](const std::string &key) {
-    size_t at = header.find("'" + key + "':");
-    if (at == std::string::npos)
-      fail(str("its header has no '", key, "'"));
-    at = header.find_first_not_of(' ', at + key.size() + 3);
-    return at == std::string::npos ? std::string() : header.substr(at);
-  };
+std::string NpyReader::valueOf(const std::string &key) const {
+  size_t at = header.find("'" + key + "':");
+  if (at == std::string::npos)
+    fail(str("its header has no '", key, "'"));
+  at = header.find_first_not_of(' ', at + key.size() + 3);
+  return at == std::string::npos ? std::string() : header.substr(at);
+}
+
+fp8_dtype NpyReader::dtype() const {
   static const std::pair<const char *, fp8_dtype> types[] = {
       {"|b1", FP8_DTYPE_BOOL},
       {"|u1", FP8_DTYPE_U8},
@@ -294,7 +314,6 @@ TensorFile readNpy(const std::string &path) {
       // numpy has no bf16: ml_dtypes writes it as two bytes without a type.
       {"<V2", FP8_DTYPE_BF16},
       {"|V2", FP8_DTYPE_BF16}};
-  TensorFile::Tensor tensor;
   std::string descr = valueOf("descr");
   const auto *type = std::find_if(
       std::begin(types), std::end(types), [&](const auto &candidate) {
@@ -303,22 +322,38 @@ TensorFile readNpy(const std::string &path) {
   if (type == std::end(types))
     fail(str("its type ", descr.substr(0, descr.find(',')),
              " is not supported"));
-  tensor.type.dtype = type->second;
-  if (valueOf("fortran_order").rfind("False", 0) != 0)
-    fail("column-major arrays are not supported");
+  return type->second;
+}
+
+std::vector<int64_t> NpyReader::dims() const {
   std::string shape = valueOf("shape");
   size_t close = shape.find(')');
   if (shape.empty() || shape[0] != '(' || close == std::string::npos)
     fail("its shape is not valid");
-  std::istringstream dims(shape.substr(1, close - 1));
-  std::string dim;
-  while (std::getline(dims, dim, ',')) {
+  std::istringstream texts(shape.substr(1, close - 1));
+  std::vector<int64_t> dims;
+  std::string text;
+  while (std::getline(texts, text, ',')) {
     char *end;
-    const char *begin = dim.c_str();
+    const char *begin = text.c_str();
     int64_t value = std::strtoll(begin, &end, 10);
     if (end != begin)
-      tensor.type.dims.push_back(value);
+      dims.push_back(value);
   }
+  return dims;
+}
+
+TensorFile NpyReader::read() {
+  TensorFile file;
+  file.contents.push_back(readFile(path));
+  const char *bytes = file.contents.front().data.get();
+  int64_t size = file.contents.front().size;
+  int64_t start = readHeader(bytes, size);
+  TensorFile::Tensor tensor;
+  tensor.type.dtype = dtype();
+  if (valueOf("fortran_order").rfind("False", 0) != 0)
+    fail("column-major arrays are not supported");
+  tensor.type.dims = dims();
   int64_t needed = tensorBytes(tensor.type.dtype, tensor.type.dims.data(),
                                tensor.type.dims.size());
   if (needed != size - start)
@@ -328,6 +363,8 @@ TensorFile readNpy(const std::string &path) {
   file.tensors.push_back(std::move(tensor));
   return file;
 }
+
+TensorFile readNpy(const std::string &path) { return NpyReader(path).read(); }
 
 void writeSafeTensors(const std::string &path,
                       std::vector<TensorToWrite> tensors,

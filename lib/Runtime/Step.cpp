@@ -97,6 +97,15 @@ fp8_executable::fp8_executable(const fp8_executable_desc &desc)
   if (arenaBytes < 0 || scratchBytes < 0)
     throw Error(FP8_ERROR_INVALID,
                 str("executable '", name, "' has a negative memory size"));
+  pairState();
+  copyConstants(desc);
+  if (desc.launch_names)
+    for (int64_t i = 0; i < desc.num_launches; ++i)
+      launchNames.push_back(desc.launch_names[i] ? desc.launch_names[i] : "");
+  copyKernels(desc);
+}
+
+void fp8_executable::pairState() {
   std::set<int64_t> replaced;
   for (const TensorInfo &result : results) {
     if (result.kind != FP8_KIND_STATE)
@@ -120,6 +129,9 @@ fp8_executable::fp8_executable(const fp8_executable_desc &desc)
       result.shard = arguments[result.stateArg].shard;
       result.slices = arguments[result.stateArg].slices;
     }
+}
+
+void fp8_executable::copyConstants(const fp8_executable_desc &desc) {
   if (desc.num_constants < 0 || (desc.num_constants > 0 && !desc.constants))
     throw Error(FP8_ERROR_INVALID, "expected constants but got none");
   for (int64_t i = 0; i < desc.num_constants; ++i) {
@@ -139,9 +151,9 @@ fp8_executable::fp8_executable(const fp8_executable_desc &desc)
     constants.push_back(copy.get());
     constantCopies.push_back(std::move(copy));
   }
-  if (desc.launch_names)
-    for (int64_t i = 0; i < desc.num_launches; ++i)
-      launchNames.push_back(desc.launch_names[i] ? desc.launch_names[i] : "");
+}
+
+void fp8_executable::copyKernels(const fp8_executable_desc &desc) {
   if (desc.num_gpu_kernels < 0 || (desc.num_gpu_kernels && !desc.gpu_kernels))
     throw Error(FP8_ERROR_INVALID, "expected kernels for a GPU but got none");
   for (int64_t i = 0; i < desc.num_gpu_kernels; ++i) {

@@ -55,6 +55,12 @@ struct fp8_executable {
               int64_t tasks, std::chrono::duration<double> time) const;
 
 private:
+  /// Checks which argument each state result replaces; both have one shard.
+  void pairState();
+  void copyConstants(const fp8_executable_desc &desc);
+  /// Checks and copies the descriptions of the kernels for a GPU.
+  void copyKernels(const fp8_executable_desc &desc);
+
   std::vector<fp8::rt::AlignedBuffer> constantCopies;
   mutable std::mutex modulesMutex;
   mutable std::weak_ptr<fp8::rt::gpu::Modules> loadedModules;

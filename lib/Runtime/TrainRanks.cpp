@@ -50,7 +50,7 @@ void Trainer::checkRanks() {
   if (numRanks() == 1)
     return;
   if (evaluation)
-    evaluation->dealTo(*options.group);
+    evaluation->shareBatchesWith(*options.group);
   std::string alarmText;
   for (int64_t i = 0; i < options.num_alarms; ++i)
     alarmText += str(options.alarms[i], "; ");

@@ -5,10 +5,12 @@
 
 - The diagram of the layers has an arrow for each library that another one links
   in the CMake files, except for arrows that follow from others.
+- A library links, perhaps through others, each library whose header it includes.
 - Each line of an excerpt under "One dot, stage by stage" is in the output of
   the pipelines that the excerpt's first line names, in this order; `...` matches
   any text. Each excerpt is compiled from the output of the previous one.
 - Files that these pages name exist.
+- docs/Debugging.md describes every discardable attribute of the fp8 dialect.
 """
 
 import pathlib
@@ -78,6 +80,35 @@ def check_layers(page, root):
     )
 
 
+def folders_of_libraries(root):
+    """Returns the libraries of each folder below lib, with their sources."""
+    folders = {}
+    for path in root.glob("lib/**/CMakeLists.txt"):
+        for name, *words in commands(path.read_text(), "add_fp8_library"):
+            sources = [path.parent / word for word in words if word.endswith(".cpp")]
+            folders.setdefault(path.parent.relative_to(root / "lib"), {})[name] = sources
+    return folders
+
+
+def check_includes(root):
+    links, folders = linked_libraries(root), folders_of_libraries(root)
+
+    def owners(header):
+        """Returns the libraries of a header: those of its folder, or else of the folders below it."""
+        folder = pathlib.PurePath(header).relative_to("fp8").parent
+        below = {name for each, libraries in folders.items() if folder in each.parents for name in libraries}
+        return set(folders.get(folder, below))
+
+    for libraries in folders.values():
+        for name, sources in libraries.items():
+            linked = reachable(links, name) | {name}
+            for source in sources:
+                for header in re.findall(r'#include "(fp8/.*?)"', source.read_text()):
+                    # Passes.td may declare the passes of several libraries.
+                    if not header.endswith(("Passes.h", ".inc")) and owners(header):
+                        assert owners(header) & linked, f"{source} includes {header}, but {name} links none of {sorted(owners(header))}"
+
+
 def check_excerpts(page, fp8_opt, root):
     section = page.split("## One dot, stage by stage")[1].split("\n## ")[0]
     excerpts = re.findall(r"^```mlir\n// (--.*?)\n(.*?)^```$", section, re.M | re.S)
@@ -107,6 +138,14 @@ def check_names(root):
             assert (root / "docs" / link).exists(), f"docs/{page}.md: expected {link} to exist"
 
 
+def check_attributes(root):
+    folder = root / "include/fp8/Dialect/FP8/IR"
+    names = {name for path in folder.glob("*") for name in re.findall(r'StringLiteral k\w+ = "(fp8\.\w+)"', path.read_text())}
+    page = (root / "docs/Debugging.md").read_text()
+    missing = sorted(name for name in names if f"`{name}`" not in page)
+    assert names and not missing, f"docs/Debugging.md: expected a description of {missing}"
+
+
 def main():
     if sys.argv[1] == "--layers":
         print("\n".join(f"  {line}" for line in layers(pathlib.Path(sys.argv[2]))))
@@ -114,8 +153,10 @@ def main():
     fp8_opt, root = sys.argv[1], pathlib.Path(sys.argv[2])
     page = (root / "docs/Architecture.md").read_text()
     check_layers(page, root)
+    check_includes(root)
     check_excerpts(page, fp8_opt, root)
     check_names(root)
+    check_attributes(root)
 
 
 if __name__ == "__main__":

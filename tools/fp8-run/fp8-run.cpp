@@ -619,20 +619,18 @@ int emitPackage(MLIRContext &context, const SignatureOptions &signature,
   return 0;
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
-  // The tool only shows its own options.
+/// Removes the options of the libraries, so that the tool only shows its own.
+void removeInheritedOptions() {
   SmallVector<cl::Option *> inherited;
   for (auto &entry : cl::getRegisteredOptions())
     inherited.push_back(entry.second);
   for (cl::Option *option : inherited)
     if (option->ArgStr != "help" && option->ArgStr != "version")
       option->removeArgument();
-  Options parsed;
-  flags = &parsed;
-  cl::HideUnrelatedOptions(category);
+}
+
+/// Sets `flags`; returns 0, or the exit status of a mistake.
+int parseCommandLine(int argc, char **argv) {
   std::vector<std::string> arguments = repeatListOptions(argc, argv);
   std::vector<const char *> pointers;
   for (const std::string &argument : arguments)
@@ -654,20 +652,16 @@ int main(int argc, char **argv) {
       &parseErrorStream);
   if (!isParsed)
     return commandLineError(parseErrors);
-  if (StringRef target = flags->target;
-      target != "cpu" && !target.starts_with("nvptx:"))
+  StringRef target = flags->target;
+  if (target != "cpu" && !target.starts_with("nvptx:"))
     return usageError("expected a --target of cpu or nvptx:GPU (nvptx:sm_89, "
                       "nvptx:sm_90a, nvptx:sm_100a, nvptx:sm_120a) but got '" +
                       target.str() + "'");
-  DialectRegistry registry;
-  fp8::registerAllDialects(registry);
-  MLIRContext context(registry);
-  context.printOpOnDiagnostic(false);
-  ScopedDiagnosticHandler handler(&context, [](Diagnostic &diagnostic) {
-    for (const std::string &line : formatDiagnostic(diagnostic))
-      llvm::errs() << "fp8-run: " << line << "\n";
-    return success();
-  });
+  return 0;
+}
+
+/// Does what the command line asks for; returns the exit status.
+int runCommand(MLIRContext &context) {
   if (flags->printRecipe)
     return printRecipe(context);
   if (flags->files.size() != 1)
@@ -702,4 +696,26 @@ int main(int argc, char **argv) {
   fp8run::RunOptions run = makeRunOptions();
   fp8run::Ranks ranks;
   return ranks.leave(train(context, signature, cache.get(), run, ranks));
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  removeInheritedOptions();
+  Options parsed;
+  flags = &parsed;
+  cl::HideUnrelatedOptions(category);
+  if (int status = parseCommandLine(argc, argv))
+    return status;
+  DialectRegistry registry;
+  fp8::registerAllDialects(registry);
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  ScopedDiagnosticHandler handler(&context, [](Diagnostic &diagnostic) {
+    for (const std::string &line : formatDiagnostic(diagnostic))
+      llvm::errs() << "fp8-run: " << line << "\n";
+    return success();
+  });
+  return runCommand(context);
 }

@@ -8,11 +8,14 @@
 #include "fp8-c/Runtime.h"
 #include "fp8/Run/Ranks.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <getopt.h>
+#include <iterator>
 
 using fp8run::RunOptions;
 
@@ -88,6 +91,9 @@ struct CommandLine {
   bool printRecipe = false, help = false, version = false;
 
 private:
+  std::vector<Option> inputOptions();
+  std::vector<Option> outputOptions();
+  std::vector<Option> runOptions();
   int takePositional(const char *argument, const Option *previous);
 
   std::vector<Option> options;
@@ -96,34 +102,31 @@ private:
 CommandLine::CommandLine() {
   run.program = "fp8-train";
   run.isPackage = true;
-  options = {
-      list("alarm", "METRIC[@TENSORS] > VALUE : ACTION",
-           "React to a metric: warn, stop, or skip the step", run.alarms),
+  auto add = [this](std::vector<Option> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(options));
+  };
+  add(inputOptions());
+  add(outputOptions());
+  add(runOptions());
+  std::sort(options.begin(), options.end(),
+            [](const Option &a, const Option &b) {
+              return std::strcmp(a.name, b.name) < 0;
+            });
+}
+
+std::vector<Option> CommandLine::inputOptions() {
+  return {
       list("batch", "PATH=FILE[:TENSOR]",
            "Feed a batch argument from an array (.safetensors, .npy) whose "
            "leading dimension is the step, or the example",
            run.batches),
-      integer("checkpoint-every",
-              "Write a checkpoint every N steps (0: at the end)",
-              run.checkpointEvery),
       list("data", "FILE",
            "Training text (bytes), or token files: .u16, .npy, .safetensors",
            run.dataFiles),
-      flag("data-parallel",
-           "Train on all ranks that mpirun has started, each with its own "
-           "rows (a package emitted with --data-parallel)",
-           run.dataParallel),
       list("eval-batch", "PATH=FILE[:TENSOR]",
            "Feed an argument of the evaluation from an array", run.evalBatches),
       list("eval-data", "FILE",
            "Held-out text instead of the end of each data file", run.evalData),
-      integer("eval-every", "Evaluate every N steps (0: at the end)",
-              run.evalEvery),
-      text("export-weights", "DIR",
-           "Write the trained parameters for other programs (a package "
-           "emitted with --export-weights)",
-           run.exportDir),
-      flag("help", "Print this and stop", help),
       {"holdout", "N", "Fraction at the end of each data file that is held out",
        [this](const char *given) {
          return parseNumber(given, run.holdout, std::strtod);
@@ -131,10 +134,35 @@ CommandLine::CommandLine() {
        "number"},
       text("init", "W.safetensors", "Initial values, by tree path",
            run.initFile),
-      integer(
-          "log-every",
-          "Print a progress line every N steps if the output is not a terminal",
-          run.logEvery),
+      {"seed", "N", "Seed of the initializer and of the data order",
+       [this](const char *given) {
+         return given[0] != '-' &&
+                parseNumber(given, run.seed, [](const char *from, char **end) {
+                  return std::strtoull(from, end, 10);
+                });
+       },
+       "whole number, 0 or more,"},
+      flag("shuffle",
+           "Go through the rows of --batch in an order drawn from the seed "
+           "for every "
+           "epoch",
+           run.shuffle),
+  };
+}
+
+std::vector<Option> CommandLine::outputOptions() {
+  return {
+      integer("checkpoint-every",
+              "Write a checkpoint every N steps (0: at the end)",
+              run.checkpointEvery),
+      text("export-weights", "DIR",
+           "Write the trained parameters for other programs (a package "
+           "emitted with --export-weights)",
+           run.exportDir),
+      integer("log-every",
+              "Print a progress line every N steps if the output is not a "
+              "terminal",
+              run.logEvery),
       text("out", "DIR",
            "Directory of log, picture, reports and checkpoints (out)",
            run.outDir),
@@ -146,6 +174,33 @@ CommandLine::CommandLine() {
            "Perfetto",
            run.profile),
       flag("quiet", "Print no progress", run.quiet),
+      flag("report", "Write the run as one page: report.html (runs python3)",
+           run.report),
+      flag("sharded-checkpoints",
+           "With --data-parallel: each rank writes a share of the state to a "
+           "file of its own, in parallel",
+           run.shardedCheckpoints),
+      flag("trace",
+           "Write statistics of every quantized tensor to trace.jsonl (a "
+           "package emitted with --trace)",
+           run.trace),
+      integer("trace-every", "Trace every N steps (0: every step)",
+              run.traceEvery),
+      flag("verdicts", "Print the verdict of every dot", run.showVerdicts),
+  };
+}
+
+std::vector<Option> CommandLine::runOptions() {
+  return {
+      list("alarm", "METRIC[@TENSORS] > VALUE : ACTION",
+           "React to a metric: warn, stop, or skip the step", run.alarms),
+      flag("data-parallel",
+           "Train on all ranks that mpirun has started, each with its own "
+           "rows (a package emitted with --data-parallel)",
+           run.dataParallel),
+      integer("eval-every", "Evaluate every N steps (0: at the end)",
+              run.evalEvery),
+      flag("help", "Print this and stop", help),
       {"rank-timeout", "SECONDS",
        "With --data-parallel: a rank that does not answer for this long has "
        "failed (0: 300)",
@@ -153,26 +208,8 @@ CommandLine::CommandLine() {
          return parseNumber(given, run.rankTimeout, std::strtod);
        },
        "number"},
-      flag("report", "Write the run as one page: report.html (runs python3)",
-           run.report),
       flag("resume", "Continue from the newest checkpoint in --out",
            run.resume),
-      {"seed", "N", "Seed of the initializer and of the data order",
-       [this](const char *given) {
-         return given[0] != '-' &&
-                parseNumber(given, run.seed, [](const char *from, char **end) {
-                  return std::strtoull(from, end, 10);
-                });
-       },
-       "whole number, 0 or more,"},
-      flag("sharded-checkpoints",
-           "With --data-parallel: each rank writes a share of the state to a "
-           "file of its own, in parallel",
-           run.shardedCheckpoints),
-      flag("shuffle",
-           "Go through the rows of --batch in an order drawn from the seed for "
-           "every epoch",
-           run.shuffle),
       integer("steps",
               "Train until this step (the steps before a resume count)",
               run.steps),
@@ -185,13 +222,6 @@ CommandLine::CommandLine() {
          return run.threads == threads;
        },
        "whole number"},
-      flag("trace",
-           "Write statistics of every quantized tensor to trace.jsonl (a "
-           "package emitted with --trace)",
-           run.trace),
-      integer("trace-every", "Trace every N steps (0: every step)",
-              run.traceEvery),
-      flag("verdicts", "Print the verdict of every dot", run.showVerdicts),
       flag("version", "Print the version and stop", version),
   };
 }

@@ -37,8 +37,13 @@ func::FuncOp moveToFunction(OpBuilder &builder, FunctionOpInterface op,
 /// line, so that tasks that write adjacent buffers do not share one.
 constexpr int64_t kArenaAlignment = 64;
 
-/// Returns the bytes of a dense buffer; elements of less than a byte take one.
-int64_t byteSize(MemRefType type);
+/// Returns the bytes of a dense buffer or tensor; elements of less than a byte
+/// take one, and those of type index eight.
+int64_t byteSize(ShapedType type);
+
+/// Return the bytes and the number of elements of a tensor; 0 for other values.
+int64_t bytesOf(Value value);
+int64_t elementsOf(Value value);
 
 /// Returns how the body of a kernel accesses `argument`, a tensor or buffer.
 Access accessOf(BlockArgument argument);

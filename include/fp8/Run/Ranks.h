@@ -29,7 +29,7 @@ public:
   int leave(int status);
 
 private:
-  int meet();
+  int waitForAll();
 
   const RunOptions *run = nullptr;
   fp8_group *group = nullptr;

@@ -1,6 +1,6 @@
 //===- GatedUnits.cpp - Gated units (SwiGLU), found by data flow ----------===//
 
-#include "fp8/Analysis/GatedUnits.h"
+#include "fp8/Analysis/LinearLayers/GatedUnits.h"
 
 #include "Expressions.h"
 #include "Origins.h"

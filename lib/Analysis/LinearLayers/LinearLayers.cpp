@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Analysis/LinearLayers/LinearLayers.h"
 
 #include "Origins.h"
 #include "ValueFlow.h"
@@ -38,7 +38,7 @@ using namespace mlir::fp8;
 std::string fp8::getParameterPath(func::FuncOp function,
                                   BlockArgument parameter) {
   if (auto path = function.getArgAttrOfType<StringAttr>(
-          parameter.getArgNumber(), "fp8.path"))
+          parameter.getArgNumber(), FP8Dialect::kPathAttrName))
     return path.str();
   return "arg" + std::to_string(parameter.getArgNumber());
 }
@@ -117,11 +117,12 @@ void Analyzer::findForwardSlice() {
   auto terminator = function.getBody().front().getTerminator();
   SmallVector<Value> losses, states;
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
-    auto kind = function.getResultAttrOfType<StringAttr>(i, "fp8.kind");
+    auto kind =
+        function.getResultAttrOfType<StringAttr>(i, FP8Dialect::kKindAttrName);
     if ((kind && kind.getValue() == "loss") ||
-        function.getResultAttr(i, "fp8.trains"))
+        function.getResultAttr(i, FP8Dialect::kTrainsAttrName))
       losses.push_back(terminator->getOperand(i));
-    if (function.getResultAttr(i, "fp8.state"))
+    if (function.getResultAttr(i, FP8Dialect::kStateAttrName))
       states.push_back(terminator->getOperand(i));
   }
   hasLoss = !losses.empty();
@@ -165,9 +166,10 @@ void Analyzer::addForwardOfOtherLosses() {
 /// Returns true if a weight's parameter is one that gradients update.
 bool Analyzer::isTrained(Value weight) const {
   BlockArgument parameter = origins.getParameter(weight);
-  auto kind = parameter ? function.getArgAttrOfType<StringAttr>(
-                              parameter.getArgNumber(), "fp8.kind")
-                        : StringAttr();
+  auto kind = parameter
+                  ? function.getArgAttrOfType<StringAttr>(
+                        parameter.getArgNumber(), FP8Dialect::kKindAttrName)
+                  : StringAttr();
   return kind && kind.getValue() == "parameter";
 }
 
@@ -449,10 +451,12 @@ std::string Analyzer::getUpdatedParameter(Value gradient) const {
 /// Returns the path of the parameter whose next value a result is; empty if it
 /// is none, such as a moment, which the gradient updates, too.
 std::string Analyzer::getParameterOfResult(unsigned result) const {
-  auto path = function.getResultAttrOfType<StringAttr>(result, "fp8.state");
+  auto path = function.getResultAttrOfType<StringAttr>(
+      result, FP8Dialect::kStateAttrName);
   if (path)
     for (BlockArgument arg : function.getArguments())
-      if (function.getArgAttr(arg.getArgNumber(), "fp8.path") == path &&
+      if (function.getArgAttr(arg.getArgNumber(), FP8Dialect::kPathAttrName) ==
+              path &&
           origins.get(arg) == Origin::Weight)
         return path.str();
   return "";

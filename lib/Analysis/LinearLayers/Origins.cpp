@@ -27,10 +27,10 @@ Origin Origins::classify(BlockArgument arg) const {
     auto attr = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
     return attr ? attr.getValue() : StringRef();
   };
-  StringRef role = mark("fp8.role");
+  StringRef role = mark(FP8Dialect::kRoleAttrName);
   if (!isa<FloatType>(getElementTypeOrSelf(arg.getType())))
     return Origin::Data;
-  StringRef kind = mark("fp8.kind");
+  StringRef kind = mark(FP8Dialect::kKindAttrName);
   if (role == "frozen" ||
       (role == "state" && (kind == "parameter" || kind == "average")))
     return Origin::Weight;
@@ -50,9 +50,10 @@ void Origins::findCarriedState(Operation *loop) {
         dyn_cast<BlockArgument>(loop->getOperand(result.getResultNumber()));
     if (!arg)
       continue;
-    Attribute path = function.getArgAttr(arg.getArgNumber(), "fp8.path");
-    if (!path ||
-        function.getResultAttr(use.getOperandNumber(), "fp8.state") != path)
+    Attribute path =
+        function.getArgAttr(arg.getArgNumber(), FP8Dialect::kPathAttrName);
+    if (!path || function.getResultAttr(use.getOperandNumber(),
+                                        FP8Dialect::kStateAttrName) != path)
       continue;
     SmallVector<Value> carry{result};
     for (Region &region : loop->getRegions())
@@ -68,14 +69,15 @@ void Origins::findCarriedState(Operation *loop) {
 void Origins::findUpdatedParameters() {
   for (OpOperand &use :
        function.getBody().front().getTerminator()->getOpOperands()) {
-    auto path = function.getResultAttrOfType<StringAttr>(use.getOperandNumber(),
-                                                         "fp8.state");
+    auto path = function.getResultAttrOfType<StringAttr>(
+        use.getOperandNumber(), FP8Dialect::kStateAttrName);
     auto result = dyn_cast<OpResult>(use.get());
     if (!path || !result || carried.contains(result))
       continue;
     for (BlockArgument arg : function.getArguments())
       if (origins.lookup(arg) == Origin::Weight &&
-          function.getArgAttr(arg.getArgNumber(), "fp8.path") == path) {
+          function.getArgAttr(arg.getArgNumber(), FP8Dialect::kPathAttrName) ==
+              path) {
         updated.insert(result);
         origins[result] = Origin::Weight;
         parameters[result] = arg;

@@ -2,7 +2,7 @@
 
 #include "ValueFlow.h"
 
-#include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
 #include "mlir/IR/BuiltinTypes.h"

@@ -45,7 +45,8 @@ DotEmitter::Copy DotEmitter::planCopy(unsigned operand) {
   copy.pieces = alongRows * alongK;
   for (int64_t i = 0; i < copy.pieces; i += plan.threads) {
     Value piece = add(thread, i);
-    if (i + plan.threads > copy.pieces) // Others repeat the last.
+    // Threads for which no piece is left load the last one again.
+    if (i + plan.threads > copy.pieces)
       piece = arith::MinUIOp::create(b, loc, piece, cst(copy.pieces - 1));
     Value row = own.alongK ? div(piece, alongK) : rem(piece, alongRows);
     Value k = own.alongK ? rem(piece, alongK) : div(piece, alongRows);

@@ -1,7 +1,7 @@
 //===- EmitGPUCode.cpp - Writes the code of GPU kernels to files ----------===//
 
-#include "fp8/Codegen/GPU/Object.h"
 #include "fp8/Codegen/GPU/Passes.h"
+#include "fp8/Codegen/GPUObject/Object.h"
 
 #include "mlir/IR/Threading.h"
 #include "llvm/Support/FileSystem.h"

@@ -1,6 +1,6 @@
 //===- Object.cpp - Compilation of GPU kernels ----------------------------===//
 
-#include "fp8/Codegen/GPU/Object.h"
+#include "fp8/Codegen/GPUObject/Object.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"

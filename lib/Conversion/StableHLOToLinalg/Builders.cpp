@@ -3,7 +3,7 @@
 #include "Builders.h"
 
 #include "ScalarOps.h"
-#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -1,7 +1,7 @@
 //===- CanonicalizeStructured.cpp - Canonicalization of structured IR -----===//
 
-#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -1,7 +1,7 @@
 //===- DropBarriers.cpp - Removal of optimization barriers ----------------===//
 
-#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -20,6 +20,28 @@ using namespace mlir::fp8;
 
 namespace {
 
+/// Returns the result's dimension for each dimension of a gather's operand, and
+/// -1 for those that are collapsed.
+SmallVector<int>
+resultDims(stablehlo::GatherDimensionNumbersAttr numbers, unsigned operandRank,
+           const DenseMap<int64_t, unsigned> &resultDimOfIndexDim) {
+  SmallVector<int> dims(operandRank, -1);
+  unsigned nextOffset = 0;
+  for (unsigned i = 0; i < operandRank; ++i) {
+    if (llvm::is_contained(numbers.getCollapsedSliceDims(), i))
+      continue;
+    auto batching = llvm::find(numbers.getOperandBatchingDims(), i);
+    if (batching != numbers.getOperandBatchingDims().end()) {
+      unsigned position = batching - numbers.getOperandBatchingDims().begin();
+      dims[i] = resultDimOfIndexDim.lookup(
+          numbers.getStartIndicesBatchingDims()[position]);
+    } else {
+      dims[i] = numbers.getOffsetDims()[nextOffset++];
+    }
+  }
+  return dims;
+}
+
 struct GatherLowering : OpConversionPattern<stablehlo::GatherOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -34,8 +56,7 @@ struct GatherLowering : OpConversionPattern<stablehlo::GatherOp> {
     int64_t vectorDim = numbers.getIndexVectorDim();
     ArrayRef<int64_t> sizes = op.getSliceSizes();
 
-    // The result's dimension for each dimension of the indices, and for each
-    // dimension of the operand that is not collapsed.
+    // The result's dimension for each dimension of the indices.
     SmallVector<unsigned> batchDims;
     for (unsigned i = 0; i < rank; ++i)
       if (!llvm::is_contained(numbers.getOffsetDims(), i))
@@ -50,21 +71,8 @@ struct GatherLowering : OpConversionPattern<stablehlo::GatherOp> {
       resultDimOfIndexDim[i] = batchDims[next];
       indexExprs.push_back(rewriter.getAffineDimExpr(batchDims[next++]));
     }
-    SmallVector<int> plainDim(operandRank, -1);
-    unsigned nextOffset = 0;
-    for (unsigned i = 0; i < operandRank; ++i) {
-      if (llvm::is_contained(numbers.getCollapsedSliceDims(), i))
-        continue;
-      auto batching = llvm::find(numbers.getOperandBatchingDims(), i);
-      if (batching != numbers.getOperandBatchingDims().end()) {
-        unsigned position = batching - numbers.getOperandBatchingDims().begin();
-        plainDim[i] =
-            resultDimOfIndexDim[numbers
-                                    .getStartIndicesBatchingDims()[position]];
-      } else {
-        plainDim[i] = numbers.getOffsetDims()[nextOffset++];
-      }
-    }
+    SmallVector<int> plainDim =
+        resultDims(numbers, operandRank, resultDimOfIndexDim);
     // A start index that can only be 0 is not read.
     SmallVector<Value> inputs;
     SmallVector<AffineMap> maps;

@@ -553,6 +553,81 @@ Value roundToOdd53(ImplicitLocOpBuilder &b, Value value, bool isUnsigned) {
   return arith::SelectOp::create(b, fits, value, odd);
 }
 
+Value convertIntegerToFloat(ImplicitLocOpBuilder &b, Value value,
+                            IntegerType from, Type to) {
+  // Narrow floats are converted from a float that holds the integer exactly.
+  bool isDirect = to.getIntOrFloatBitWidth() >= 32;
+  Type type = isDirect ? to : b.getF32Type();
+  if (!isDirect && from.getWidth() > 24)
+    type = b.getF64Type();
+  if (!isDirect && from.getWidth() > 53)
+    value = roundToOdd53(b, value, isUnsigned(from));
+  value = isUnsigned(from)
+              ? arith::UIToFPOp::create(b, type, value).getResult()
+              : arith::SIToFPOp::create(b, type, value).getResult();
+  return castFloat(b, b.getLoc(), value, to);
+}
+
+Value convertInteger(ImplicitLocOpBuilder &b, Value value, IntegerType from,
+                     IntegerType to) {
+  Type target = signlessElement(to);
+  if (to.getWidth() == 1)
+    return arith::CmpIOp::create(
+        b, arith::CmpIPredicate::ne, value,
+        arith::ConstantOp::create(b, b.getIntegerAttr(value.getType(), 0)));
+  if (to.getWidth() < from.getWidth())
+    return arith::TruncIOp::create(b, target, value);
+  if (to.getWidth() == from.getWidth())
+    return value;
+  if (isUnsigned(from))
+    return arith::ExtUIOp::create(b, target, value);
+  return arith::ExtSIOp::create(b, target, value);
+}
+
+/// Out-of-range numbers saturate and NaN becomes 0, as everywhere in XLA; the
+/// plain conversion is poison for them.
+Value convertFloatToInteger(ImplicitLocOpBuilder &b, Value value, Type to) {
+  if (isNarrowFloat(value.getType()))
+    value = arith::ExtFOp::create(b, b.getF32Type(), value);
+  auto type = cast<FloatType>(value.getType());
+  Type target = signlessElement(to);
+  auto constantI = [&](const APInt &bits) -> Value {
+    return arith::ConstantOp::create(b, b.getIntegerAttr(target, bits));
+  };
+  auto constantF = [&](double number) -> Value {
+    return arith::ConstantOp::create(b, b.getFloatAttr(type, number));
+  };
+  auto compare = [&](arith::CmpFPredicate predicate, Value other) -> Value {
+    return arith::CmpFOp::create(b, predicate, value, other);
+  };
+  if (to.isInteger(1))
+    return compare(arith::CmpFPredicate::UNE, constantF(0.0));
+  unsigned width = target.getIntOrFloatBitWidth();
+  bool hasNoSign = isUnsigned(to);
+  double high = std::ldexp(1.0, hasNoSign ? width : width - 1);
+  double low = hasNoSign ? -1.0 : -high;
+  Value tooHigh = compare(arith::CmpFPredicate::OGE, constantF(high));
+  Value tooLow =
+      compare(hasNoSign ? arith::CmpFPredicate::OLE : arith::CmpFPredicate::OLT,
+              constantF(low));
+  Value isNaN = compare(arith::CmpFPredicate::UNO, value);
+  Value isOutside =
+      arith::OrIOp::create(b, arith::OrIOp::create(b, tooHigh, tooLow), isNaN);
+  Value safe = arith::SelectOp::create(b, isOutside, constantF(0.0), value);
+  Value result = hasNoSign
+                     ? arith::FPToUIOp::create(b, target, safe).getResult()
+                     : arith::FPToSIOp::create(b, target, safe).getResult();
+  result = arith::SelectOp::create(
+      b, tooHigh,
+      constantI(hasNoSign ? APInt::getMaxValue(width)
+                          : APInt::getSignedMaxValue(width)),
+      result);
+  if (hasNoSign)
+    return result;
+  return arith::SelectOp::create(
+      b, tooLow, constantI(APInt::getSignedMinValue(width)), result);
+}
+
 } // namespace
 
 Value fp8::emitConvert(OpBuilder &builder, Location loc, Value value, Type from,
@@ -560,78 +635,13 @@ Value fp8::emitConvert(OpBuilder &builder, Location loc, Value value, Type from,
   ImplicitLocOpBuilder b(loc, builder);
   if (from == to)
     return value;
-  Type target = signlessElement(to);
-  auto constantI = [&](const APInt &bits) -> Value {
-    return arith::ConstantOp::create(b, b.getIntegerAttr(target, bits));
-  };
-  if (auto fromInt = dyn_cast<IntegerType>(from)) {
-    if (isa<FloatType>(to)) {
-      // Narrow floats are converted from a float that holds the integer
-      // exactly.
-      bool direct = to.getIntOrFloatBitWidth() >= 32;
-      Type type = direct ? to : b.getF32Type();
-      if (!direct && fromInt.getWidth() > 24)
-        type = b.getF64Type();
-      if (!direct && fromInt.getWidth() > 53)
-        value = roundToOdd53(b, value, ::isUnsigned(from));
-      value = ::isUnsigned(from)
-                  ? arith::UIToFPOp::create(b, type, value).getResult()
-                  : arith::SIToFPOp::create(b, type, value).getResult();
-      return castFloat(b, loc, value, to);
-    }
-    auto toInt = cast<IntegerType>(to);
-    if (toInt.getWidth() == 1)
-      return arith::CmpIOp::create(
-          b, arith::CmpIPredicate::ne, value,
-          arith::ConstantOp::create(b, b.getIntegerAttr(value.getType(), 0)));
-    if (toInt.getWidth() < fromInt.getWidth())
-      return arith::TruncIOp::create(b, target, value);
-    if (toInt.getWidth() == fromInt.getWidth())
-      return value;
-    if (::isUnsigned(from))
-      return arith::ExtUIOp::create(b, target, value);
-    return arith::ExtSIOp::create(b, target, value);
-  }
-
+  auto fromInteger = dyn_cast<IntegerType>(from);
   if (isa<FloatType>(to))
-    return castFloat(b, loc, value, to);
-  if (isNarrowFloat(value.getType()))
-    value = arith::ExtFOp::create(b, b.getF32Type(), value);
-  auto type = cast<FloatType>(value.getType());
-  auto constantF = [&](double number) -> Value {
-    return arith::ConstantOp::create(b, b.getFloatAttr(type, number));
-  };
-  if (to.isInteger(1))
-    return arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, value,
-                                 constantF(0.0));
-  // Out-of-range numbers saturate and NaN becomes 0, as everywhere in XLA; the
-  // plain conversion is poison for them.
-  unsigned width = target.getIntOrFloatBitWidth();
-  bool isUnsigned = ::isUnsigned(to);
-  double high = std::ldexp(1.0, isUnsigned ? width : width - 1);
-  double low = isUnsigned ? -1.0 : -high;
-  Value tooHigh = arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, value,
-                                        constantF(high));
-  Value tooLow = arith::CmpFOp::create(
-      b, isUnsigned ? arith::CmpFPredicate::OLE : arith::CmpFPredicate::OLT,
-      value, constantF(low));
-  Value isNaN =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
-  Value bad =
-      arith::OrIOp::create(b, arith::OrIOp::create(b, tooHigh, tooLow), isNaN);
-  Value safe = arith::SelectOp::create(b, bad, constantF(0.0), value);
-  Value result = isUnsigned
-                     ? arith::FPToUIOp::create(b, target, safe).getResult()
-                     : arith::FPToSIOp::create(b, target, safe).getResult();
-  result = arith::SelectOp::create(
-      b, tooHigh,
-      constantI(isUnsigned ? APInt::getMaxValue(width)
-                           : APInt::getSignedMaxValue(width)),
-      result);
-  if (isUnsigned)
-    return result;
-  return arith::SelectOp::create(
-      b, tooLow, constantI(APInt::getSignedMinValue(width)), result);
+    return fromInteger ? convertIntegerToFloat(b, value, fromInteger, to)
+                       : castFloat(b, loc, value, to);
+  return fromInteger
+             ? convertInteger(b, value, fromInteger, cast<IntegerType>(to))
+             : convertFloatToInteger(b, value, to);
 }
 
 bool fp8::isElementwise(Operation *op) {

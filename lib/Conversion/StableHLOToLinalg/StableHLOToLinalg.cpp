@@ -9,8 +9,8 @@
 #include "Builders.h"
 #include "Patterns.h"
 #include "ScalarOps.h"
-#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 

@@ -1,8 +1,8 @@
 //===- VerifyStructured.cpp - Contract of the structured stage ------------===//
 
-#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -4,7 +4,7 @@
 
 #include "Work.h"
 
-#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Structure.h"
 

@@ -12,8 +12,9 @@
 // EXACT-NOT: {{mul|add|sub}}.f32
 // CHECK-DAG: .target sm_90a
 // CHECK-DAG: .reqntid 128
-// CHECK-DAG: mma.sync.aligned.m16n8k{{(32.row.col.f32.e4m3.e4m3|16.row.col.f32.bf16.bf16)}}.f32
-// CHECK-DAG: wgmma.mma_async.sync.aligned.m64n{{[0-9]+}}k32.f32.{{e5m2.e4m3|e4m3.e5m2}}
+// CHECK-DAG: mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32
+// CHECK-DAG: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
+// CHECK-DAG: wgmma.mma_async.sync.aligned.m64n{{[0-9]+}}k32.f32.e4m3.e5m2
 // CHECK-DAG: wgmma.mma_async.sync.aligned.m64n{{[0-9]+}}k16.f32.bf16.bf16
 // CHECK-DAG: cvt.rn.satfinite.e4m3x2.f32
 // CHECK-DAG: cvt.rn.satfinite.e5m2x2.f32

@@ -4,7 +4,7 @@
 #rhs = affine_map<(b, m, n, k) -> (b, k, n)>
 #out = affine_map<(b, m, n, k) -> (b, m, n)>
 
-// The last loop is no task's: each runs all ten iterations, in blocks of four.
+// The last loop is not divided: each task runs all ten iterations, in blocks of four.
 // The sum is zero before the first block, and each block adds to it; the last
 // one has two iterations.
 // CHECK-LABEL: func.func private @sum

@@ -1,6 +1,6 @@
 // RUN: fp8-opt %s --fp8-plan-graph=nodes=10 --fp8-order-graph --fp8-verify-graph --fp8-lower-schedule | FileCheck %s
 
-// The entry names the nodes that each call follows. In a run of launches, the table has them, and the places of parts.
+// The entry names the nodes that each call follows. The table of a run of launches contains these nodes and the offsets of parts.
 
 #launch = #fp8.gpu_launch<blocks = 2, threads = 32, shared = 0, dynamic_shared = 0, scratch = 0>
 
@@ -10,7 +10,7 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
 // CHECK: llvm.mlir.global internal constant @[[LOSS:fp8_entry_after_[0-9]+]](dense<7> : tensor<1xi64>)
 // CHECK: llvm.mlir.global internal constant @[[AFTER:fp8_entry_after_[0-9]+]](dense<[0, 1, 2]> : tensor<3xi64>)
 // CHECK: llvm.mlir.global internal constant @[[OFFSETS:fp8_entry_offsets_[0-9]+]](dense<[0, 0, 0, 0, 0, 64, 64, 0]> : tensor<8xi64>)
-// Of each launch: number, kernel, tasks, first operand, operands; node, first node before it, how many.
+// A row of the table: number of the launch, kernel, tasks, first operand, operands; node, first node before it, number of these.
 // CHECK: llvm.mlir.global internal constant @[[ROWS:fp8_entry_launches_[0-9]+]](dense<[0, 0, 2, 0, 2, 0, 0, 0, 1, 0, 2, 2, 2, 1, 0, 1, 0, 0, 2, 4, 2, 2, 1, 0, 1, 0, 2, 6, 2, 3, 1, 2]> : tensor<32xi64>)
 // CHECK: llvm.mlir.global internal constant @[[BRANCH:fp8_entry_after_[0-9]+]](dense<[3, 4]> : tensor<2xi64>)
 // CHECK: func.func @fp8_entry(%[[STEP:[^:]*]]: !llvm.ptr) {

@@ -1,6 +1,6 @@
 // RUN: fp8-opt %s --fp8-lower-schedule | FileCheck %s
 
-// The number of a rank is asked for where the step runs.
+// The step asks for its rank's number when it runs.
 // CHECK-LABEL: func.func @fp8_entry
 // CHECK: %[[RANK:.*]] = llvm.call @fp8_rank(%arg0) : (!llvm.ptr) -> i64
 // CHECK: llvm.store %[[RANK]]

@@ -3,7 +3,7 @@
 #launch = #fp8.gpu_launch<blocks = 2, threads = 32, shared = 0, dynamic_shared = 0, scratch = 0>
 
 // A loop of more than ten launches is counted on the GPU; the kernel whose
-// operand moves in it computes the address. Modules that nothing launches go.
+// operand moves in it computes the address. Unused modules are removed.
 // CHECK-NOT: gpu.module @moves {
 // CHECK: gpu.module @moves_in_1_loop attributes {{.*}}fp8.loops = 1 : i64
 // CHECK-NEXT: llvm.func @moves_in_1_loop(%[[X:.*]]: !llvm.ptr, %[[Y:.*]]: !llvm.ptr, %[[COUNTERS:.*]]: !llvm.ptr, %[[XBY:.*]]: i64, %[[YBY:.*]]: i64)
@@ -64,7 +64,7 @@ fp8.schedule @main(%arena: memref<64xi8>, %stack: memref<40x64xi8>, %y: memref<6
 
 #launch = #fp8.gpu_launch<blocks = 2, threads = 32, shared = 0, dynamic_shared = 0, scratch = 0>
 
-// Conditions are kept and asked for by kernels.
+// Kernels store the conditions and test them.
 // CHECK: fp8.schedule @decides{{.*}} attributes {fp8.device_control}
 // CHECK: gpu.module @fp8_gpu_keep
 // CHECK: gpu.module @fp8_gpu_test
@@ -87,7 +87,7 @@ fp8.schedule @decides(%arena: memref<64xi8>, %x: memref<64xi8>, %flag: memref<i8
 
 #launch = #fp8.gpu_launch<blocks = 2, threads = 32, shared = 0, dynamic_shared = 0, scratch = 0>
 
-// What else is done with a scalar is the host's; so is all of the schedule then.
+// The host computes with scalars, so all of this schedule stays on the host.
 // CHECK-NOT: fp8.device_control
 // CHECK: fp8.schedule @computes
 // CHECK-NOT: fp8.device
@@ -111,8 +111,8 @@ fp8.schedule @computes(%arena: memref<64xi8>, %x: memref<64xi8>, %flag: memref<i
 
 #launch = #fp8.gpu_launch<blocks = 2, threads = 32, shared = 0, dynamic_shared = 0, scratch = 0>
 
-// A loop in which ranks reduce is expanded, the one in it is not. What begins at
-// a place that follows from the rank does not move.
+// A loop with a reduction over ranks is expanded; the loop in it is not. The part
+// of a buffer that belongs to the rank is the same in all iterations.
 // CHECK: gpu.module @k_in_1_loop
 // CHECK: fp8.schedule @reduces{{.*}} attributes {fp8.device_control}
 // CHECK: scf.for

@@ -1,5 +1,5 @@
 // RUN: fp8-opt %s --fp8-kernels | FileCheck %s
-// RUN: fp8-opt %s --fp8-kernels --fp8-codegen -o %t
+// RUN: fp8-opt %s --fp8-kernels --fp8-target=cpu=x86-64-v4 --fp8-codegen -o %t
 
 #id = affine_map<(i, j) -> (i, j)>
 #lhs = affine_map<(i, j, k) -> (i, k)>

@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --fp8-kernels --fp8-codegen | FileCheck %s
+// RUN: fp8-opt %s --fp8-kernels --fp8-target=cpu=x86-64-v4 --fp8-codegen | FileCheck %s
 
 // A dot of integers (or into f64) has no packed panels; it is a reduction like
 // any other, and correct.

@@ -1,10 +1,11 @@
-// RUN: fp8-opt %s --fp8-form-kernels | FileCheck %s
+// RUN: fp8-opt %s --split-input-file --fp8-form-kernels | FileCheck %s
 
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
 // A launch is called by what its kernel computes, and by the state that it
 // updates or by where its last op comes from.
+// CHECK-LABEL: func.func @main
 // CHECK: fp8.launch @kernel_0({{.*}}) label = "sum train.py:3:7 (norm of x)"
 // CHECK: fp8.launch @kernel_1({{.*}}) label = "update params['w']"
 func.func @main(%x: tensor<64x8xf32> {fp8.path = "x"}, %m: tensor<64x8xf32> {fp8.kind = "moment1", fp8.path = "mu['w']"},
@@ -31,4 +32,33 @@ func.func @main(%x: tensor<64x8xf32> {fp8.path = "x"}, %m: tensor<64x8xf32> {fp8
     linalg.yield %s : f32
   } -> tensor<64x8xf32>
   return %sum, %mu, %new : tensor<64xf32>, tensor<64x8xf32>, tensor<64x8xf32>
+}
+
+// -----
+
+// A kernel with a dot is called by where the dot comes from, not by what
+// follows it: a profile then names the weight that a launch is for.
+#id = affine_map<(i, j) -> (i, j)>
+#lhs = affine_map<(i, j, k) -> (i, k)>
+#rhs = affine_map<(i, j, k) -> (k, j)>
+#out = affine_map<(i, j, k) -> (i, j)>
+// CHECK-LABEL: func.func @dot
+// CHECK: fp8.launch @kernel_0({{.*}}) label = "dot train.py:5:9 (forward params['w'])"
+// CHECK-NOT: fp8.launch
+func.func @dot(%x: tensor<64x16xf32> {fp8.path = "x"}, %w: tensor<16x32xf32> {fp8.path = "params['w']"}) -> (tensor<64x32xf32> {fp8.path = "y"}) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x32xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %dot = linalg.generic {indexing_maps = [#lhs, #rhs, #out], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x, %w : tensor<64x16xf32>, tensor<16x32xf32>) outs(%f : tensor<64x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x32xf32> loc("forward params['w']"("train.py":5:9))
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%dot : tensor<64x32xf32>) outs(%e : tensor<64x32xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = math.tanh %a : f32
+    linalg.yield %s : f32
+  } -> tensor<64x32xf32> loc("tanh"("train.py":6:3))
+  return %y : tensor<64x32xf32>
 }

@@ -1,7 +1,7 @@
 // REQUIRES: jax
-// Numbers that differ from JAX's: bit for bit, some function of the machine's
-// does; the check that comes with the program finds it behind a dot, and what is
-// left shows it still.
+// Some math function differs from JAX's in the last bit. The check that comes
+// with the program finds the difference behind a dot, and the reduced module
+// still shows it.
 // RUN: not env PATH=%fp8_obj_root/bin:$PATH %fp8_python %fp8_src_root/tools/fp8-reduce/differs-from-jax.py %s
 // RUN: env PATH=%fp8_obj_root/bin:$PATH fp8-reduce %s --test=%fp8_python --test-arg=%fp8_src_root/tools/fp8-reduce/differs-from-jax.py --test-arg=--tolerance=0 --quiet -o %t
 // RUN: env PATH=%fp8_obj_root/bin:$PATH %fp8_python %fp8_src_root/tools/fp8-reduce/differs-from-jax.py %t --tolerance=0

@@ -248,7 +248,7 @@ Result LoadedKernel::launch(DeviceMemory &memory, const Geometry &geometry,
                            described.parameters[i], true,
                            "parameter " + std::to_string(i)});
     if (described.reach[i] == -2)
-      continue; // Not a pointer.
+      continue; // The parameter is no pointer.
     isBounded &= described.reach[i] >= 0;
     uint64_t address;
     std::memcpy(&address, arguments[i], sizeof(address));

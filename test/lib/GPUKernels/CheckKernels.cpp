@@ -15,7 +15,7 @@
 #include "TensorMap.h"
 
 #include "GPU/Cuda.h"
-#include "fp8/Codegen/GPU/Object.h"
+#include "fp8/Codegen/GPUObject/Object.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Codegen/Tiles.h"
 #include "fp8/Init.h"

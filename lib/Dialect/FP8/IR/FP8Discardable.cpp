@@ -143,6 +143,18 @@ constexpr Declaration kDeclarations[] = {
      {isA<DenseI64ArrayAttr>, "an array of i64"}},
 };
 
+/// Returns an attribute as text, of which messages show no more than a line:
+/// the elements of a tensor may take a megabyte.
+std::string textOf(Attribute attr) {
+  constexpr size_t kLine = 100;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  attr.print(os);
+  if (text.size() > kLine)
+    text = text.substr(0, kLine) + "...";
+  return text;
+}
+
 LogicalResult verify(Operation *op, NamedAttribute attr, Place place,
                      StringRef placeText) {
   const Declaration *found =
@@ -164,7 +176,7 @@ LogicalResult verify(Operation *op, NamedAttribute attr, Place place,
   if (!found->kind.accepts(attr.getValue()))
     return op->emitOpError("expected attribute '")
            << found->name << "' to be " << found->kind.text << " but got "
-           << attr.getValue();
+           << textOf(attr.getValue());
   return success();
 }
 

@@ -1,20 +1,14 @@
 //===- CollectiveVerdicts.cpp - Wire formats of collectives ---------------===//
 
 #include "EffectiveRecipe.h"
+#include "SmallTensors.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
-#include "llvm/Support/MathExtras.h"
-
 using namespace mlir;
 using namespace mlir::fp8;
-
-static int64_t bytesOf(RankedTensorType type) {
-  return type.getNumElements() * static_cast<int64_t>(llvm::divideCeil(
-                                     type.getElementTypeBitWidth(), 8));
-}
 
 /// Counts both phases: parts of a tensor go to all ranks, reduced parts come
 /// back.
@@ -22,7 +16,7 @@ static int64_t bytesSent(AllReduceOp reduce) {
   auto type = cast<RankedTensorType>(reduce.getInput().getType());
   int64_t elements = type.getNumElements();
   if (reduce.getWire() == Wire::None)
-    return 2 * bytesOf(type);
+    return 2 * byteSize(type);
   if (reduce.getWire() == Wire::BF16)
     return 4 * elements;
   int64_t block = static_cast<int64_t>(reduce.getBlock().value_or(elements));
@@ -32,7 +26,7 @@ static int64_t bytesSent(AllReduceOp reduce) {
 
 static int64_t bytesSent(ExchangeOp exchange) {
   auto type = cast<RankedTensorType>(exchange.getInput().getType());
-  int64_t bytes = bytesOf(type);
+  int64_t bytes = byteSize(type);
   int64_t size = exchange.getRanks().getType().getDimSize(1);
   switch (exchange.getKind()) {
   case ExchangeKind::AllToAll:

@@ -3,7 +3,7 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_DECIDER_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_DECIDER_H
 
-#include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Attrs.h"
 
 namespace mlir {

@@ -85,7 +85,7 @@ Value FirstScaleClone::clone(OpBuilder &builder) const {
 DelayedScaling::Scale
 fp8::makeFirstScale(OpBuilder &builder, Location loc, Value unset,
                     RankedTensorType type,
-                    function_ref<ComputeScaleOp()> makeOwn) {
+                    function_ref<ComputeScaleOp()> makeScale) {
   OperationState state(loc, stablehlo::IfOp::getOperationName(), unset,
                        TypeRange{type, type});
   state.addRegion();
@@ -93,7 +93,7 @@ fp8::makeFirstScale(OpBuilder &builder, Location loc, Value unset,
   Operation *branch = builder.create(state);
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&branch->getRegion(0));
-  stablehlo::ReturnOp::create(builder, loc, makeOwn()->getResults());
+  stablehlo::ReturnOp::create(builder, loc, makeScale()->getResults());
   builder.createBlock(&branch->getRegion(1));
   Value one = makeSplat(builder, loc, type, 1);
   stablehlo::ReturnOp::create(builder, loc, ValueRange{one, one});

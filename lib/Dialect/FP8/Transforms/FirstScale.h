@@ -37,15 +37,15 @@ private:
 
   Value value;
   Block *block;
-  SetVector<Operation *> ops; ///< To be cloned, operands first.
+  SetVector<Operation *> ops; ///< The ops to clone, operands first.
   Operation *last = nullptr;  ///< The last op in the block that is only read.
 };
 
-/// Returns the scale that `makeOwn` makes, in a branch that runs if `unset` is
-/// true. The other branch gives ones, which nobody reads.
+/// Returns the scale that `makeScale` makes, in a branch that runs if `unset`
+/// is true. The other branch gives ones, which nobody reads.
 DelayedScaling::Scale makeFirstScale(OpBuilder &builder, Location loc,
                                      Value unset, RankedTensorType type,
-                                     function_ref<ComputeScaleOp()> makeOwn);
+                                     function_ref<ComputeScaleOp()> makeScale);
 
 /// Returns the scale that the amax of `value` gives if `unset` is true, made as
 /// `current` is made of its amax; else 1.

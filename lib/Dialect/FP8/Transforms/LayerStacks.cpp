@@ -5,7 +5,7 @@
 #include "SmallTensors.h"
 #include "TakenUpdate.h"
 
-#include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Analysis/LinearLayers/LinearLayers.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"

@@ -29,10 +29,6 @@ using namespace mlir::fp8;
 /// than the saved bytes.
 static constexpr int64_t kSmallShard = 1024;
 
-static int64_t bytesOf(RankedTensorType type) {
-  return type.getNumElements() * (type.getElementTypeBitWidth() / 8);
-}
-
 namespace {
 
 /// A gather that concatenates the parts of all ranks of a group along a
@@ -250,7 +246,7 @@ std::optional<std::string> Narrowing::findObstacle() {
     return "not quantized";
   if (part.getNumElements() < kSmallShard)
     return "small";
-  if (bytes >= bytesOf(part))
+  if (bytes >= byteSize(part))
     return "payloads for " + std::to_string(quantizes.size()) +
            " tilings are no fewer bytes";
   return std::nullopt;

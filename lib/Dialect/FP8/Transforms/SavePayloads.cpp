@@ -4,10 +4,10 @@
 #include "SlotQuantization.h"
 #include "SmallTensors.h"
 
-#include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -73,13 +73,6 @@ Operation *getRestored(Value value, ArrayRef<int64_t> slot) {
     return isNarrower ? def : nullptr;
   }
   return nullptr;
-}
-
-/// Whether `value` can be read inside the loop.
-bool isVisible(Value value, WhileOp loop) {
-  Operation *ancestor = value.getParentBlock()->findAncestorOpInBlock(*loop);
-  Operation *def = value.getDefiningOp();
-  return ancestor && (!def || def->isBeforeInBlock(ancestor));
 }
 
 /// Adds how one slot of the stack that `loop` writes is quantized. Fails if the

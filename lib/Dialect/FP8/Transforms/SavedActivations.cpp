@@ -22,7 +22,7 @@
 #include "Quantizer.h"
 #include "ThinStacks.h"
 
-#include "fp8/Analysis/GatedUnits.h"
+#include "fp8/Analysis/LinearLayers/GatedUnits.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"

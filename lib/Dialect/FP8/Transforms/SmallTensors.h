@@ -1,10 +1,11 @@
-//===- SmallTensors.h - Constants and reshapes ------------------*- C++ -*-===//
+//===- SmallTensors.h - Sizes, constants and reshapes -----------*- C++ -*-===//
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SMALLTENSORS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_SMALLTENSORS_H
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace mlir {
 namespace fp8 {
@@ -15,6 +16,12 @@ inline RankedTensorType tensorOf(Value value) {
 
 inline ArrayRef<int64_t> shapeOf(Value value) {
   return tensorOf(value).getShape();
+}
+
+/// Returns the bytes of a tensor; elements of less than a byte take one.
+inline int64_t byteSize(RankedTensorType type) {
+  return type.getNumElements() * static_cast<int64_t>(llvm::divideCeil(
+                                     type.getElementTypeBitWidth(), 8));
 }
 
 /// Makes a constant of floats that all equal `value`.

@@ -31,7 +31,7 @@
 #include "RankGroups.h"
 #include "SmallTensors.h"
 
-#include "fp8/Analysis/GatedUnits.h"
+#include "fp8/Analysis/LinearLayers/GatedUnits.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"

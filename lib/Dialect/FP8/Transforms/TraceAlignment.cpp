@@ -8,7 +8,7 @@
 
 #include "Statistics.h"
 
-#include "fp8/Analysis/GatedUnits.h"
+#include "fp8/Analysis/LinearLayers/GatedUnits.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -8,7 +8,7 @@
 #include "StateFunctions.h"
 
 #include "fp8/Analysis/Signature.h"
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/IR/Barriers.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -32,16 +32,10 @@ static Value getNext(func::FuncOp function, BlockArgument arg) {
   return nullptr;
 }
 
-static Value skipBarriers(Value value) {
-  while (auto barrier = value.getDefiningOp<stablehlo::OptimizationBarrierOp>())
-    value = barrier->getOperand(cast<OpResult>(value).getResultNumber());
-  return value;
-}
-
 /// Whether two values are the same computation on the same values.
 static bool isSame(Value a, Value b) {
-  a = skipBarriers(a);
-  b = skipBarriers(b);
+  a = stablehlo::skipBarriers(a);
+  b = stablehlo::skipBarriers(b);
   if (a == b)
     return true;
   Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
@@ -64,7 +58,7 @@ static bool isSame(Value a, Value b) {
 /// Adds the ops that compute `value`; fails if they depend on more than state.
 bool WeightCopies::addOps(Copy &copy, Value value,
                           DenseSet<Operation *> &seen) const {
-  value = skipBarriers(value);
+  value = stablehlo::skipBarriers(value);
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     func::FuncOp step = function;
     if (arg.getOwner() != &step.getBody().front())
@@ -151,11 +145,12 @@ Value WeightCopies::cloneSource(const Copy &copy,
   for (Operation *op : copy.ops) {
     for (Value operand : op->getOperands())
       if (!mapping.contains(operand))
-        mapping.map(operand, mapping.lookupOrDefault(skipBarriers(operand)));
+        mapping.map(operand,
+                    mapping.lookupOrDefault(stablehlo::skipBarriers(operand)));
     // The report lists the original dot, not this copy.
     builder.clone(*op, mapping)->removeAttr(FP8Dialect::kVerdictAttrName);
   }
-  return mapping.lookupOrDefault(skipBarriers(copy.source));
+  return mapping.lookupOrDefault(stablehlo::skipBarriers(copy.source));
 }
 
 ComputeScaleOp WeightCopies::makeScale(const Copy &copy, Value amax) {

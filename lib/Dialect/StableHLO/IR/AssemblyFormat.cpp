@@ -617,6 +617,39 @@ static Operation *getAppliedOp(ReduceOp op) {
   return &inner;
 }
 
+/// Parses the rest of a reduction that applies the op called `inner`, and
+/// builds its body for elements of the type `element`.
+static ParseResult parseAppliedOp(OpAsmParser &parser, OperationName inner,
+                                  SMLoc innerLoc, Type element, Region &body,
+                                  OperationState &result) {
+  bool isOfOneType =
+      inner.hasTrait<::mlir::OpTrait::SameOperandsAndResultType>();
+  if (inner.hasTrait<::mlir::OpTrait::Elementwise>() && !isOfOneType)
+    return parser.emitError(innerLoc, "expected an op whose operands and "
+                                      "result are of one type but got ")
+           << inner.getStringRef();
+  if (!isOfOneType)
+    return mlir::emitError(parser.getEncodedSourceLoc(innerLoc),
+                           getUnsupportedMessage(inner.getStringRef()));
+  // The location after the reduction is also that of its body.
+  std::optional<Location> trailing;
+  if (parser.parseOptionalLocationSpecifier(trailing))
+    return failure();
+  if (trailing)
+    result.location = *trailing;
+  Block &block = body.emplaceBlock();
+  block.addArguments({element, element}, {result.location, result.location});
+  // The region has no op yet that could give the context.
+  OpBuilder builder(parser.getContext());
+  builder.setInsertionPointToEnd(&block);
+  OperationState state(result.location, inner);
+  state.addOperands(block.getArguments());
+  state.addTypes(element);
+  Operation *op = builder.create(state);
+  ReturnOp::create(builder, result.location, op->getResults());
+  return success();
+}
+
 ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &result) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<OpAsmParser::UnresolvedOperand> operands, inits;
@@ -658,32 +691,8 @@ ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &result) {
       return parser.emitError(loc, "expected one input to apply an op to but "
                                    "got ")
              << inits.size();
-    if (inner->hasTrait<::mlir::OpTrait::Elementwise>() &&
-        !inner->hasTrait<::mlir::OpTrait::SameOperandsAndResultType>())
-      return parser.emitError(innerLoc, "expected an op whose operands and "
-                                        "result are of one type but got ")
-             << inner->getStringRef();
-    if (!inner->hasTrait<::mlir::OpTrait::SameOperandsAndResultType>())
-      return mlir::emitError(parser.getEncodedSourceLoc(innerLoc),
-                             getUnsupportedMessage(inner->getStringRef()));
-    // The location after the reduction is also that of its body.
-    std::optional<Location> trailing;
-    if (parser.parseOptionalLocationSpecifier(trailing))
-      return failure();
-    if (trailing)
-      result.location = *trailing;
-    Block &block = body->emplaceBlock();
-    Type element = type.getInput(1);
-    block.addArguments({element, element}, {result.location, result.location});
-    // The region has no op yet that could give the context.
-    OpBuilder builder(parser.getContext());
-    builder.setInsertionPointToEnd(&block);
-    OperationState state(result.location, *inner);
-    state.addOperands(block.getArguments());
-    state.addTypes(element);
-    Operation *op = builder.create(state);
-    ReturnOp::create(builder, result.location, op->getResults());
-    return success();
+    return parseAppliedOp(parser, *inner, innerLoc, type.getInput(1), *body,
+                          result);
   }
 
   // Arguments come in pairs (accumulator, element), one pair an input.

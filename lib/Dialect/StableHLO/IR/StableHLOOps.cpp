@@ -777,25 +777,18 @@ static SmallVector<int64_t> getWindowedShape(ArrayRef<int64_t> shape,
   return result;
 }
 
-LogicalResult ConvolutionOp::verify() {
-  RankedTensorType lhs = getLhs().getType(), rhs = getRhs().getType(),
-                   result = getType();
-  ConvDimensionNumbersAttr dims = getDimensionNumbers();
-  int64_t rank = lhs.getRank();
-  // convolution_c1
-  if (failed(expectSize(*this, rank, rhs.getRank(), "dimensions of rhs")) ||
-      failed(expectSize(*this, rank, result.getRank(),
-                        "dimensions of the result")))
-    return failure();
-  // convolution_c13, convolution_c18, convolution_c20: positions.
+/// Checks that the dimension numbers of a convolution are permutations
+/// (convolution_c13, convolution_c18, convolution_c20).
+static LogicalResult verifyDimensionNumbers(ConvolutionOp op, int64_t rank) {
+  ConvDimensionNumbersAttr dims = op.getDimensionNumbers();
   auto checkDims = [&](int64_t a, int64_t b, ArrayRef<int64_t> spatial,
                        StringRef what) -> LogicalResult {
     SmallVector<int64_t> all(spatial);
     all.append({a, b});
-    if (failed(expectSize(*this, rank, all.size(), what)) ||
-        failed(expectInRange(*this, all, rank, what)))
+    if (failed(expectSize(op, rank, all.size(), what)) ||
+        failed(expectInRange(op, all, rank, what)))
       return failure();
-    return expectUnique(*this, all, what);
+    return expectUnique(op, all, what);
   };
   if (failed(checkDims(dims.getInputBatchDimension(),
                        dims.getInputFeatureDimension(),
@@ -807,6 +800,47 @@ LogicalResult ConvolutionOp::verify() {
       failed(checkDims(dims.getOutputBatchDimension(),
                        dims.getOutputFeatureDimension(),
                        dims.getOutputSpatialDimensions(), "output dimensions")))
+    return failure();
+  return success();
+}
+
+/// Checks the group counts of a convolution and the sizes that they divide
+/// (convolution_c10, convolution_c11, convolution_c14 to convolution_c16,
+/// convolution_c21 to convolution_c23).
+static LogicalResult verifyGroups(ConvolutionOp op) {
+  ConvDimensionNumbersAttr dims = op.getDimensionNumbers();
+  RankedTensorType lhs = op.getLhs().getType(), rhs = op.getRhs().getType();
+  int64_t features = op.getFeatureGroupCount(),
+          batches = op.getBatchGroupCount();
+  if (features <= 0 || batches <= 0 || (features > 1 && batches > 1))
+    return op.emitOpError("expected positive group counts, one of them 1, but "
+                          "got feature_group_count = ")
+           << features << " and batch_group_count = " << batches;
+  int64_t inputBatch = lhs.getDimSize(dims.getInputBatchDimension()),
+          inputFeature = lhs.getDimSize(dims.getInputFeatureDimension()),
+          kernelInput = rhs.getDimSize(dims.getKernelInputFeatureDimension()),
+          kernelOutput = rhs.getDimSize(dims.getKernelOutputFeatureDimension());
+  if (inputBatch % batches != 0 || kernelOutput % batches != 0)
+    return op.emitOpError("expected batch_group_count to divide ")
+           << inputBatch << " and " << kernelOutput << " but got " << batches;
+  if (inputFeature % features != 0 || kernelOutput % features != 0)
+    return op.emitOpError("expected feature_group_count to divide ")
+           << inputFeature << " and " << kernelOutput << " but got "
+           << features;
+  return expectSize(op, inputFeature / features, kernelInput,
+                    "kernel input features");
+}
+
+LogicalResult ConvolutionOp::verify() {
+  RankedTensorType lhs = getLhs().getType(), rhs = getRhs().getType(),
+                   result = getType();
+  ConvDimensionNumbersAttr dims = getDimensionNumbers();
+  int64_t rank = lhs.getRank();
+  // convolution_c1
+  if (failed(expectSize(*this, rank, rhs.getRank(), "dimensions of rhs")) ||
+      failed(expectSize(*this, rank, result.getRank(),
+                        "dimensions of the result")) ||
+      failed(verifyDimensionNumbers(*this, rank)))
     return failure();
   SmallVector<int64_t> sizes, spatial;
   for (int64_t dim : dims.getKernelSpatialDimensions())
@@ -827,28 +861,7 @@ LogicalResult ConvolutionOp::verify() {
     if (failed(expectSize(*this, rank - 2, reversal->size(),
                           "entries of window_reversal")))
       return failure();
-  // convolution_c21 to convolution_c23
-  int64_t features = getFeatureGroupCount(), batches = getBatchGroupCount();
-  if (features <= 0 || batches <= 0 || (features > 1 && batches > 1))
-    return emitOpError("expected positive group counts, one of them 1, but "
-                       "got feature_group_count = ")
-           << features << " and batch_group_count = " << batches;
-  int64_t inputBatch = lhs.getDimSize(dims.getInputBatchDimension()),
-          inputFeature = lhs.getDimSize(dims.getInputFeatureDimension()),
-          kernelInput = rhs.getDimSize(dims.getKernelInputFeatureDimension()),
-          kernelOutput = rhs.getDimSize(dims.getKernelOutputFeatureDimension());
-  // convolution_c10, convolution_c15
-  if (inputBatch % batches != 0 || kernelOutput % batches != 0)
-    return emitOpError("expected batch_group_count to divide ")
-           << inputBatch << " and " << kernelOutput << " but got " << batches;
-  // convolution_c11, convolution_c16
-  if (inputFeature % features != 0 || kernelOutput % features != 0)
-    return emitOpError("expected feature_group_count to divide ")
-           << inputFeature << " and " << kernelOutput << " but got "
-           << features;
-  // convolution_c14
-  if (failed(expectSize(*this, inputFeature / features, kernelInput,
-                        "kernel input features")))
+  if (failed(verifyGroups(*this)))
     return failure();
   // convolution_c24
   if (std::optional<ArrayAttr> precision = getPrecisionConfig())
@@ -858,8 +871,11 @@ LogicalResult ConvolutionOp::verify() {
       return failure();
   // convolution_c25
   SmallVector<int64_t> shape(rank);
-  shape[dims.getOutputBatchDimension()] = inputBatch / batches;
-  shape[dims.getOutputFeatureDimension()] = kernelOutput;
+  shape[dims.getOutputBatchDimension()] =
+      lhs.getDimSize(dims.getInputBatchDimension()) /
+      static_cast<int64_t>(getBatchGroupCount());
+  shape[dims.getOutputFeatureDimension()] =
+      rhs.getDimSize(dims.getKernelOutputFeatureDimension());
   for (auto [dim, size] : llvm::zip(dims.getOutputSpatialDimensions(),
                                     getWindowedShape(spatial, *spec)))
     shape[dim] = size;

@@ -238,6 +238,12 @@ std::optional<unsigned> stablehlo::countCutDims(ArrayRef<int64_t> shape,
   return cut;
 }
 
+bool stablehlo::isVisible(Value value, Operation *op) {
+  Operation *ancestor = value.getParentBlock()->findAncestorOpInBlock(*op);
+  Operation *def = value.getDefiningOp();
+  return ancestor && (!def || def->isBeforeInBlock(ancestor));
+}
+
 static std::optional<SmallVector<StackOffset>>
 matchPart(ArrayRef<int64_t> shape, ArrayRef<int64_t> part, ValueRange starts) {
   if (!countCutDims(shape, part))

@@ -137,14 +137,9 @@ private:
     });
     return found == stacked.iterations.end() ? nullptr : found;
   }
-  bool isVisible(Value value) const {
-    Operation *ancestor =
-        value.getParentBlock()->findAncestorOpInBlock(*reader);
-    Operation *def = value.getDefiningOp();
-    return ancestor && (!def || def->isBeforeInBlock(ancestor));
-  }
+  bool isReadable(Value value) const { return isVisible(value, reader); }
   bool check(Value value, unsigned depth) const {
-    if (getIteration(value) || isVisible(value))
+    if (getIteration(value) || isReadable(value))
       return true;
     Operation *op = value.getDefiningOp();
     if (!op || depth == 0)
@@ -179,7 +174,7 @@ private:
   Value make(Value value) {
     if (const Stacked::Iteration *iteration = getIteration(value))
       return makeCounter(*iteration);
-    if (isVisible(value))
+    if (isReadable(value))
       return value;
     IRMapping operands;
     for (Value operand : value.getDefiningOp()->getOperands())

@@ -205,7 +205,7 @@ def FP8SmoothSwiGLU : Pass<"fp8-smooth-swiglu", "::mlir::ModuleOp"> {
     local to its rank.
 
     The pass finds gated units by data flow, however they are written (see
-    `include/fp8/Analysis/GatedUnits.h`). It records what became of each unit in
+    `include/fp8/Analysis/LinearLayers/GatedUnits.h`). It records what became of each unit in
     the attribute `fp8.gated_units` of its function, for `fp8-report-verdicts`.
 
     Example: the pass divides the activation of the last dot by `s` and

@@ -3,7 +3,7 @@
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_VERDICTREPORT_H
 #define FP8_DIALECT_FP8_TRANSFORMS_VERDICTREPORT_H
 
-#include "fp8/Analysis/GatedUnits.h"
+#include "fp8/Analysis/LinearLayers/GatedUnits.h"
 #include "fp8/Dialect/FP8/IR/FP8Enums.h"
 
 #include "fp8/Support/Locations.h"

@@ -43,6 +43,9 @@ std::optional<AffineIndex> matchAffineIndex(Value value);
 /// Matches a constant rank-0 (or one-element) integer.
 std::optional<int64_t> matchConstantInteger(Value value);
 
+/// Returns whether `op` and what is inside of it can read `value`.
+bool isVisible(Value value, Operation *op);
+
 /// Visits the values that an op reads, including those that its regions read.
 void forEachRead(Operation *op, function_ref<void(Value)> visit);
 

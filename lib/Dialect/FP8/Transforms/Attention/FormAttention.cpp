@@ -15,6 +15,7 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/StableHLO/IR/Barriers.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Support/Locations.h"
 
@@ -217,17 +218,10 @@ RankedTensorType AttentionBuilder::typeOf(ArrayRef<int> dims, Type element) {
   return RankedTensorType::get(shape, element);
 }
 
-/// Returns `value` without barriers, which the isolated body does not need.
-static Value behindBarriers(Value value) {
-  while (auto barrier = value.getDefiningOp<stablehlo::OptimizationBarrierOp>())
-    value = barrier->getOperand(cast<OpResult>(value).getResultNumber());
-  return value;
-}
-
 /// Returns the argument of the body for `value`, without dimensions of one
 /// element.
 Value AttentionBuilder::addInput(Value value) {
-  value = behindBarriers(value);
+  value = stablehlo::skipBarriers(value);
   Value &argument = arguments[value];
   if (argument)
     return argument;

@@ -6,7 +6,7 @@
 #include "../ThinStacks.h"
 
 #include "fp8/Analysis/DataFlow.h"
-#include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 

@@ -5,7 +5,7 @@
 #include "../EffectiveRecipe.h"
 
 #include "fp8/Analysis/DataFlow.h"
-#include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -2,7 +2,7 @@
 // RUN: fp8-opt %s --fp8-data-parallel=loss-reduction=mean | FileCheck %s --check-prefixes=CHECK,MEAN
 // RUN: not fp8-opt %s --fp8-data-parallel=loss-reduction=max 2>&1 | FileCheck %s --check-prefix=ERROR
 
-// A sum of squares, which may be meant either way.
+// A sum of squares may be meant as a sum or as a mean.
 // ERROR: expected loss-reduction 'mean' or 'sum' but got 'max'
 // CHECK-LABEL: func.func public @main
 // SUM: fp8.all_reduce sum %{{.*}} label = "gradient w"

@@ -1,7 +1,7 @@
 // RUN: fp8-opt %s --fp8-resolve-recipe='recipe=delayed set=forward.activation.history=4 set=forward.weight.history=4' --fp8-decide --fp8-quantize-dots --fp8-compute-types --fp8-drop-verdicts --cse --split-input-file | FileCheck %s
 
-// The micro-batches of an update are calls of their own: each raises entry 0,
-// the one that updates the parameter rolls.
+// Each micro-batch of an update is a call of its own. Every call raises entry 0
+// of the history; the call that updates the parameter rolls the history.
 // CHECK-LABEL: func.func @factor
 // CHECK-SAME: %[[H:[^:]*]]: tensor<4xf32> {{{[^}]*}}fp8.path = "fp8.p['w'].activation.amax_history"
 // CHECK-SAME: %[[Q:[^:]*]]: tensor<f32> {{{[^}]*}}fp8.path = "fp8.p['w'].activation.quantizer"
@@ -42,8 +42,8 @@ func.func @factor(%w: tensor<32x16xf32> {fp8.kind = "parameter", fp8.role = "sta
 
 // -----
 
-// An update that is rejected for what its gradients are: nothing is noted
-// either. The update of one that is not waits for the last call.
+// If the gradients make the step reject its update, no amax is recorded either.
+// Otherwise the history is updated in the last call.
 // CHECK-LABEL: func.func @rejected
 // CHECK: %[[CASE:.*]]:3 = "stablehlo.case"(%{{.*}}) ({
 // CHECK: %[[EMIT:.*]] = stablehlo.compare EQ
@@ -88,7 +88,7 @@ func.func @rejected(%w: tensor<32x16xf32> {fp8.kind = "parameter", fp8.role = "s
 
 // -----
 
-// A select of the old value, and a loop that may not run: both reject nothing.
+// A select of the old value and a loop that may not run reject no update.
 // CHECK-LABEL: func.func @loop
 // CHECK: %[[LOOP:.*]]:4 = stablehlo.while({{.*}}) : tensor<i32>, tensor<32x16xf32>, tensor<i1>, tensor<i1>
 // CHECK: stablehlo.or

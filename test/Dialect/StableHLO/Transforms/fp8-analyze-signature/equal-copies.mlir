@@ -1,8 +1,8 @@
 // RUN: fp8-opt %s --verify-diagnostics --fp8-analyze-signature
 
-// Two biases in bf16 are added to the same sum and have the same gradient: which
-// of the masters is whose shows in nothing but order, and that is not the one of
-// the other results.
+// Two biases in bf16 are added to the same sum and have the same gradient. Only
+// their order could tell which master belongs to which bias, but the other
+// results are in another order.
 // expected-error @+1 {{ambiguous state: several results could replace arg1: result1, result3; choose with a state option}}
 func.func public @main(%w: tensor<4x3xf32>, %b: tensor<3xbf16>, %masterB: tensor<3xf32>, %c: tensor<3xbf16>, %masterC: tensor<3xf32>, %x: tensor<2x4xf32>, %y: tensor<2x3xf32>) -> (tensor<f32>, tensor<3xbf16>, tensor<3xf32>, tensor<3xbf16>, tensor<3xf32>, tensor<4x3xf32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>

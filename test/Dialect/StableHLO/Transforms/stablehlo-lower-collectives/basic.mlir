@@ -15,7 +15,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
     return %0 : tensor<4xf32>
   }
 
-  // Of a large one each rank reduces a part; 10001 elements are not parts.
+  // Each rank reduces a part of a large one; 10001 elements do not divide into parts.
   // CHECK-LABEL: func.func @large
   // CHECK: %[[INIT:.*]] = stablehlo.constant dense<0xFF800000>
   // CHECK: %[[FLAT:.*]] = stablehlo.reshape %arg0 : (tensor<73x137xf32>) -> tensor<10001xf32>
@@ -92,7 +92,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
     return %0 : tensor<4xf32>
   }
 
-  // What all others send to a rank is its number.
+  // Every rank gets its own number from all others.
   // CHECK-LABEL: func.func @number
   // CHECK: %[[IOTA:.*]] = stablehlo.iota dim = 0 : tensor<4xui32>
   // CHECK: %[[MINE:.*]] = fp8.exchange all_to_all %[[IOTA]] ranks = dense<{{\[\[}}0, 1, 2, 3]]>

@@ -1,7 +1,7 @@
 //===- Object.h - Compilation of GPU kernels --------------------*- C++ -*-===//
 
-#ifndef FP8_CODEGEN_GPU_OBJECT_H
-#define FP8_CODEGEN_GPU_OBJECT_H
+#ifndef FP8_CODEGEN_GPUOBJECT_OBJECT_H
+#define FP8_CODEGEN_GPUOBJECT_OBJECT_H
 
 #include "fp8/Codegen/Target.h"
 
@@ -57,4 +57,4 @@ double occupancyOf(const GPUInfo &info, int64_t threads, int64_t registers,
 
 } // namespace mlir::fp8
 
-#endif // FP8_CODEGEN_GPU_OBJECT_H
+#endif // FP8_CODEGEN_GPUOBJECT_OBJECT_H

@@ -8,10 +8,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FP8_ANALYSIS_GATEDUNITS_H
-#define FP8_ANALYSIS_GATEDUNITS_H
+#ifndef FP8_ANALYSIS_LINEARLAYERS_GATEDUNITS_H
+#define FP8_ANALYSIS_LINEARLAYERS_GATEDUNITS_H
 
-#include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Analysis/LinearLayers/LinearLayers.h"
 
 #include <optional>
 #include <vector>
@@ -60,4 +60,4 @@ std::vector<GatedUnit> findGatedUnits(func::FuncOp function,
 } // namespace fp8
 } // namespace mlir
 
-#endif // FP8_ANALYSIS_GATEDUNITS_H
+#endif // FP8_ANALYSIS_LINEARLAYERS_GATEDUNITS_H

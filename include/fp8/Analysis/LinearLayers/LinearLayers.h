@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FP8_ANALYSIS_LINEARLAYERS_H
-#define FP8_ANALYSIS_LINEARLAYERS_H
+#ifndef FP8_ANALYSIS_LINEARLAYERS_LINEARLAYERS_H
+#define FP8_ANALYSIS_LINEARLAYERS_LINEARLAYERS_H
 
 #include "fp8/Dialect/FP8/IR/FP8Enums.h"
 
@@ -94,4 +94,4 @@ private:
 } // namespace fp8
 } // namespace mlir
 
-#endif // FP8_ANALYSIS_LINEARLAYERS_H
+#endif // FP8_ANALYSIS_LINEARLAYERS_LINEARLAYERS_H

@@ -1,7 +1,7 @@
 //===- Irregular.h - Loop nests that are one kernel -------------*- C++ -*-===//
 
-#ifndef FP8_CONVERSION_STABLEHLOTOLINALG_IRREGULAR_H
-#define FP8_CONVERSION_STABLEHLOTOLINALG_IRREGULAR_H
+#ifndef FP8_DIALECT_FP8_IR_IRREGULAR_H
+#define FP8_DIALECT_FP8_IR_IRREGULAR_H
 
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 
@@ -24,4 +24,4 @@ inline bool isIrregular(Operation *op) { return op->hasAttr(kIrregularAttr); }
 
 } // namespace mlir::fp8
 
-#endif // FP8_CONVERSION_STABLEHLOTOLINALG_IRREGULAR_H
+#endif // FP8_DIALECT_FP8_IR_IRREGULAR_H

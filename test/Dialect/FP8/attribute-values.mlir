@@ -1,0 +1,198 @@
+// RUN: fp8-opt %s --verify-diagnostics --split-input-file
+
+// A value that an attribute does not accept, for each attribute of the dialect
+// that attribute-errors.mlir does not have.
+
+// expected-error @+1 {{expected attribute 'fp8.state' to be a string but got 1 : i64}}
+func.func private @f(%x: tensor<8xf32> {fp8.state = 1 : i64})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.parameter' to be a string but got unit}}
+func.func private @f(%x: tensor<8xf32> {fp8.parameter = unit})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.zero_init' to be no value but got 1 : i64}}
+func.func private @f(%x: tensor<8xf32> {fp8.zero_init = 1 : i64})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.output' to be no value but got "y"}}
+func.func private @f(%x: tensor<8xf32> {fp8.output = "y"})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.shard' to be a positive integer but got 0 : i64}}
+func.func private @f(%x: tensor<8xf32> {fp8.shard = 0 : i64})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.slices' to be a positive integer but got "two"}}
+func.func private @f(%x: tensor<8xf32> {fp8.slices = "two"})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.whole_reason' to be a string but got unit}}
+func.func private @f(%x: tensor<8xf32> {fp8.whole_reason = unit})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.state_verdict' to be a #fp8.state_verdict but got "f32"}}
+func.func private @f(%x: tensor<8xf32> {fp8.state_verdict = "f32"})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.node' to be an integer that is not negative but got -1 : i64}}
+func.func private @f(%x: tensor<8xf32> {fp8.node = -1 : i64})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.after' to be an array of i64 but got [1]}}
+func.func private @f(%x: tensor<8xf32> {fp8.after = [1]})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.trains' to be no value but got true}}
+func.func private @f() -> (tensor<8xf32> {fp8.trains = true})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.entry' to be a string but got unit}}
+func.func private @f() attributes {fp8.entry = unit}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.recomputed' to be no value but got 1 : i64}}
+func.func private @f() attributes {fp8.recomputed = 1 : i64}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.tensors' to be an array of strings but got "x"}}
+func.func private @f() attributes {fp8.tensors = "x"}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.gated_units' to be an array but got {}}
+func.func private @f() attributes {fp8.gated_units = {}}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.recipe' to be a #fp8.recipe but got "fp8"}}
+func.func private @f() attributes {fp8.recipe = "fp8"}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.data_parallel' to be no value but got true}}
+func.func private @f() attributes {fp8.data_parallel = true}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.zero' to be a positive integer but got 0 : i64}}
+func.func private @f() attributes {fp8.zero = 0 : i64}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.rows' to be an array of strings but got "free"}}
+func.func private @f() attributes {fp8.rows = "free"}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.wire_reason' to be a string but got 1 : i64}}
+func.func private @f() attributes {fp8.wire_reason = 1 : i64}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.verdict' to be a #fp8.verdict but got "fp8"}}
+func.func private @f() attributes {fp8.verdict = "fp8"}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.softmax_verdict' to be a #fp8.softmax_verdict but got "tiled"}}
+func.func private @f() attributes {fp8.softmax_verdict = "tiled"}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.promote_every' to be a positive integer but got 0 : i64}}
+func.func private @f() attributes {fp8.promote_every = 0 : i64}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.irregular' to be no value but got true}}
+func.func private @f() attributes {fp8.irregular = true}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.recompute' to be no value but got true}}
+func.func private @f() attributes {fp8.recompute = true}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.kept' to be no value but got true}}
+func.func private @f() attributes {fp8.kept = true}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.sweep' to be an integer that is not negative but got -1 : i64}}
+func.func private @f() attributes {fp8.sweep = -1 : i64}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.number' to be an integer that is not negative but got -1 : i64}}
+func.func private @f() attributes {fp8.number = -1 : i64}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.target' to be a #fp8.cpu_target or a #fp8.gpu_target but got "native"}}
+func.func private @f() attributes {fp8.target = "native"}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.scratch_bytes' to be an integer that is not negative but got -1 : i64}}
+func.func private @f() attributes {fp8.scratch_bytes = -1 : i64}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.task' to be no value but got true}}
+func.func private @f() attributes {fp8.task = true}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.gpu_launch' to be a #fp8.gpu_launch but got "grid"}}
+func.func private @f() attributes {fp8.gpu_launch = "grid"}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.dot_choices' to be an array but got "dots"}}
+func.func private @f() attributes {fp8.dot_choices = "dots"}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.device_control' to be no value but got true}}
+func.func private @f() attributes {fp8.device_control = true}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.device_loop' to be no value but got true}}
+func.func private @f() attributes {fp8.device_loop = true}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.loops' to be a positive integer but got 0 : i64}}
+func.func private @f() attributes {fp8.loops = 0 : i64}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.sets' to be a positive integer but got 0 : i64}}
+func.func private @f() attributes {fp8.sets = 0 : i64}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.graph' to be a dictionary but got []}}
+func.func private @f() attributes {fp8.graph = []}
+
+// -----
+
+// A message shows no more than a line of the value.
+// expected-error @+1 {{23, 24, 25,...}}
+func.func private @f(%x: tensor<8xf32> {fp8.path = dense<[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63]> : tensor<64xi32>})
