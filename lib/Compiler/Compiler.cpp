@@ -13,7 +13,6 @@
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/IR/FP8Types.h"
-#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Kernels/CostReport.h"
@@ -435,7 +434,7 @@ void addSchedules(ModuleOp module, ExecutableFunction &result) {
         return attr ? attr.getInt() : missing;
       };
       result.arguments[i].shard = number(FP8Dialect::kShardAttrName, 0);
-      result.arguments[i].slices = number(kSlicesAttrName, 1);
+      result.arguments[i].slices = number(FP8Dialect::kSlicesAttrName, 1);
     }
     result.arenaBytes = schedule.getArenaBytes().value_or(0);
     auto name = [&](auto op) {

@@ -206,11 +206,12 @@ LogicalResult describeModule(gpu::GPUModuleOp gpu, Kernel &kernel) {
   // strides.
   kernel.operands = function.getNumArguments() - kernel.maps.size() -
                     (kernel.scratchBytes > 0 ? 1 : 0);
-  if (auto loops = gpu->getAttrOfType<IntegerAttr>(kLoopsAttr)) {
+  if (auto loops =
+          gpu->getAttrOfType<IntegerAttr>(FP8Dialect::kLoopsAttrName)) {
     kernel.loops = loops.getInt();
     kernel.operands = (kernel.operands - 1) / (1 + kernel.loops);
   }
-  if (auto ofSet = gpu->getAttrOfType<IntegerAttr>(kSetsAttr)) {
+  if (auto ofSet = gpu->getAttrOfType<IntegerAttr>(FP8Dialect::kSetsAttrName)) {
     kernel.operands = ofSet.getInt();
     kernel.takesSets = 1;
   }

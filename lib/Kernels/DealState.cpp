@@ -17,7 +17,6 @@
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/IR/Irregular.h"
-#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
@@ -744,10 +743,10 @@ void StateDealer::mark() {
                       builder.getI64IntegerAttr(number));
       slicesOfMark[number] = slices[shard];
       if (slices[shard] > 1)
-        func.setArgAttr(arg.getArgNumber(), kSlicesAttrName,
+        func.setArgAttr(arg.getArgNumber(), FP8Dialect::kSlicesAttrName,
                         builder.getI64IntegerAttr(slices[shard]));
       if (!reasons[shard].empty())
-        func.setArgAttr(arg.getArgNumber(), kWholeReasonAttrName,
+        func.setArgAttr(arg.getArgNumber(), FP8Dialect::kWholeReasonAttrName,
                         builder.getStringAttr(reasons[shard]));
     }
   for (Block *block : scheduleBlocks(func))

@@ -1,7 +1,6 @@
 //===- ElideCopies.cpp - Removal of copies --------------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
-#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -242,7 +241,8 @@ IntegerAttr shardOf(Value buffer) {
 llvm::DenseMap<int64_t, int64_t> slicesOf(ScheduleOp schedule) {
   llvm::DenseMap<int64_t, int64_t> slices;
   for (unsigned i = 0; i < schedule.getNumArguments(); ++i)
-    if (auto count = schedule.getArgAttrOfType<IntegerAttr>(i, kSlicesAttrName))
+    if (auto count = schedule.getArgAttrOfType<IntegerAttr>(
+            i, FP8Dialect::kSlicesAttrName))
       slices[schedule
                  .getArgAttrOfType<IntegerAttr>(i, FP8Dialect::kShardAttrName)
                  .getInt()] = count.getInt();
@@ -259,9 +259,10 @@ void divideKernels(ScheduleOp schedule, const SymbolTable &symbols) {
     auto kernel = symbols.lookup<KernelOp>(launch.getKernel());
     if (count == 0 || kernel.getDomain().empty())
       return;
-    auto known = kernel->getAttrOfType<IntegerAttr>(kSlicesAttrName);
+    auto known =
+        kernel->getAttrOfType<IntegerAttr>(FP8Dialect::kSlicesAttrName);
     int64_t all = known ? std::lcm(known.getInt(), count) : count;
-    kernel->setAttr(kSlicesAttrName,
+    kernel->setAttr(FP8Dialect::kSlicesAttrName,
                     Builder(kernel.getContext()).getI64IntegerAttr(all));
   });
 }

@@ -1,7 +1,6 @@
 //===- VerifyScheduled.cpp - Contract of the kernels stage ----------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
-#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -28,7 +27,7 @@ LogicalResult verifySlices(LaunchOp launch, int64_t slices) {
       launch, launch.getKernelAttr());
   if (!kernel || (kernel.getCopy() && kernel.getDomain().empty()))
     return success();
-  auto parts = kernel->getAttrOfType<IntegerAttr>(kSlicesAttrName);
+  auto parts = kernel->getAttrOfType<IntegerAttr>(FP8Dialect::kSlicesAttrName);
   if (parts && parts.getInt() % slices == 0 && !kernel.getDomain().empty() &&
       kernel.getDomain()[0] % parts.getInt() == 0)
     return success();
@@ -53,7 +52,7 @@ LogicalResult verifyShard(LaunchOp launch) {
              << own.getInt() << ", whose state is operand "
              << operand.getOperandNumber();
     auto slices = own ? schedule.getArgAttrOfType<IntegerAttr>(
-                            arg.getArgNumber(), kSlicesAttrName)
+                            arg.getArgNumber(), FP8Dialect::kSlicesAttrName)
                       : IntegerAttr();
     if (slices && own == shard && failed(verifySlices(launch, slices.getInt())))
       return failure();

@@ -16,7 +16,7 @@ using namespace mlir::fp8;
 
 bool fp8::isGraphNode(Operation *op) {
   if (auto loop = dyn_cast<scf::ForOp>(op))
-    return loop->hasAttr(kDeviceLoopAttr);
+    return loop->hasAttr(FP8Dialect::kDeviceLoopAttrName);
   return isa<LaunchOp, memref::LoadOp, memref::StoreOp, StartAllReduceOp,
              StartExchangeOp, scf::IfOp, scf::IndexSwitchOp>(op);
 }
@@ -120,7 +120,8 @@ void GraphMemory::addOne(Operation *op) {
     addCondition(fp8::conditionOf(choice, 0));
   } else if (auto end = dyn_cast<scf::ConditionOp>(op)) {
     addCondition(fp8::conditionOf(end.getCondition()));
-  } else if (isa<scf::ForOp>(op) && op->hasAttr(kDeviceLoopAttr)) {
+  } else if (isa<scf::ForOp>(op) &&
+             op->hasAttr(FP8Dialect::kDeviceLoopAttrName)) {
     int64_t counter = counters + deviceLoopsAround(op).size();
     found.push_back({counter, counter + 1, /*writes=*/true});
   }

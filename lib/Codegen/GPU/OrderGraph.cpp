@@ -3,7 +3,6 @@
 #include "GraphOrder.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
-#include "fp8/Dialect/FP8/IR/FP8DeviceControl.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
@@ -23,7 +22,7 @@ using namespace mlir::fp8;
 /// Returns true if `op` has several nodes of its block's graph: a counted loop
 /// that the GPU does not count.
 static bool isExpanded(Operation *op) {
-  return isa<scf::ForOp>(op) && !op->hasAttr(kDeviceLoopAttr);
+  return isa<scf::ForOp>(op) && !op->hasAttr(FP8Dialect::kDeviceLoopAttrName);
 }
 
 /// Counts the nodes of a block once its loops are expanded.
@@ -175,8 +174,8 @@ void Orderer::orderResults(Known &known) {
     if (!schedule.getArgAttr(number, FP8Dialect::kOutputAttrName))
       continue;
     NodeAttrs node = add(memory.readsOf(argument), known);
-    schedule.setArgAttr(number, kNodeAttr, node.number);
-    schedule.setArgAttr(number, kAfterAttr, node.after);
+    schedule.setArgAttr(number, FP8Dialect::kNodeAttrName, node.number);
+    schedule.setArgAttr(number, FP8Dialect::kAfterAttrName, node.after);
   }
 }
 
@@ -193,8 +192,8 @@ int64_t Orderer::order(Block &block) {
     if (!isGraphNode(&op))
       continue;
     NodeAttrs node = add(memory.accessesOf(&op), known);
-    op.setAttr(kNodeAttr, node.number);
-    op.setAttr(kAfterAttr, node.after);
+    op.setAttr(FP8Dialect::kNodeAttrName, node.number);
+    op.setAttr(FP8Dialect::kAfterAttrName, node.after);
     size_t local = known.depths.size() - 1;
     known.depths[local] += orderBodies(op);
     longest = std::max(longest, known.depths[local]);
@@ -217,8 +216,8 @@ public:
     SymbolTable symbols(getOperation());
     for (auto schedule : getOperation().getOps<ScheduleOp>()) {
       Block &body = schedule.getBody().front();
-      if (!schedule->hasAttr(kDeviceControlAttr) || !canExpand(schedule) ||
-          nodesOf(body) > static_cast<uint64_t>(nodes))
+      if (!schedule->hasAttr(FP8Dialect::kDeviceControlAttrName) ||
+          !canExpand(schedule) || nodesOf(body) > static_cast<uint64_t>(nodes))
         continue;
       expandLoops(body);
       foldConstants(body);
@@ -229,9 +228,10 @@ public:
         return builder.getNamedAttr(name, builder.getI64IntegerAttr(value));
       };
       schedule->setAttr(
-          kGraphAttr, builder.getDictionaryAttr({count("edges", orderer.edges),
-                                                 count("nodes", orderer.nodes),
-                                                 count("path", orderer.path)}));
+          FP8Dialect::kGraphAttrName,
+          builder.getDictionaryAttr({count("edges", orderer.edges),
+                                     count("nodes", orderer.nodes),
+                                     count("path", orderer.path)}));
     }
   }
 };

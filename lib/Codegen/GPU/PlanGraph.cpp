@@ -265,7 +265,8 @@ int64_t GraphPlanner::nodesOf(scf::ForOp loop) {
   int64_t trips = loop.getStaticTripCount()->getSExtValue();
   if (body == 0 || trips <= maxNodes / body || !canCount(loop))
     return trips * body;
-  loop->setAttr(kDeviceLoopAttr, UnitAttr::get(module.getContext()));
+  loop->setAttr(FP8Dialect::kDeviceLoopAttrName,
+                UnitAttr::get(module.getContext()));
   return body + 3; // The counter is set, tested, and set again.
 }
 
@@ -330,7 +331,8 @@ FailureOr<StringAttr> GraphPlanner::movingKernel(LaunchOp launch,
   FailureOr<LLVM::LLVMFuncOp> kernel = loweredKernelOf(launch, symbols);
   if (failed(kernel))
     return failure();
-  LLVM::LLVMFuncOp func = copyKernel(*kernel, name, kLoopsAttr, loops, symbols);
+  LLVM::LLVMFuncOp func =
+      copyKernel(*kernel, name, FP8Dialect::kLoopsAttrName, loops, symbols);
 
   OpBuilder builder(func.getContext());
   Location loc = func.getLoc();
@@ -416,13 +418,15 @@ public:
       schedule.walk([&](memref::LoadOp) { hasConditions = true; });
       if (!planner.areConditionsKnown())
         continue;
-      schedule->setAttr(kDeviceControlAttr, UnitAttr::get(&getContext()));
+      schedule->setAttr(FP8Dialect::kDeviceControlAttrName,
+                        UnitAttr::get(&getContext()));
       planner.markLoops();
       if (failed(planner.moveOperands()))
         return signalPassFailure();
       asks |= hasConditions;
-      schedule.walk(
-          [&](scf::ForOp loop) { counts |= loop->hasAttr(kDeviceLoopAttr); });
+      schedule.walk([&](scf::ForOp loop) {
+        counts |= loop->hasAttr(FP8Dialect::kDeviceLoopAttrName);
+      });
       schedule.walk([&](memref::StoreOp store) {
         puts |= !deviceLoopsAround(store).empty();
       });

@@ -4,7 +4,6 @@
 #include "LaunchedKernels.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
-#include "fp8/Dialect/FP8/IR/FP8DeviceControl.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -90,7 +89,7 @@ private:
     size_t operands = launch.getAccesses().size();
     if (kernel->getNumArguments() != operands)
       return StringAttr();
-    readTable(gpu_codegen::copyKernel(*kernel, name, kSetsAttr,
+    readTable(gpu_codegen::copyKernel(*kernel, name, FP8Dialect::kSetsAttrName,
                                       static_cast<int64_t>(operands), symbols));
     return name;
   }

@@ -3,7 +3,6 @@
 #include "GraphOrder.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
-#include "fp8/Dialect/FP8/IR/FP8DeviceControl.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -50,9 +49,10 @@ LogicalResult GraphVerifier::verifyNode(Location loc, Attribute numberAttr,
                                         ArrayRef<GraphAccess> accesses,
                                         Known &known) {
   if (!numberAttr || !afterAttr)
-    return emitError(loc) << "expected '" << kNodeAttr << "' and '"
-                          << kAfterAttr << "', as every node of a graph with '"
-                          << kGraphAttr << "' has them";
+    return emitError(loc) << "expected '" << FP8Dialect::kNodeAttrName
+                          << "' and '" << FP8Dialect::kAfterAttrName
+                          << "', as every node of a graph with '"
+                          << FP8Dialect::kGraphAttrName << "' has them";
   int64_t number = cast<IntegerAttr>(numberAttr).getInt();
   if (!numbers.insert(number).second)
     return emitError(loc) << "expected a node with a number of its own but got "
@@ -87,10 +87,11 @@ LogicalResult GraphVerifier::verifyResults(Known &known) {
   for (BlockArgument argument : schedule.getArguments()) {
     unsigned number = argument.getArgNumber();
     if (schedule.getArgAttr(number, FP8Dialect::kOutputAttrName) &&
-        failed(verifyNode(argument.getLoc(),
-                          schedule.getArgAttr(number, kNodeAttr),
-                          schedule.getArgAttr(number, kAfterAttr),
-                          memory.readsOf(argument), known)))
+        failed(
+            verifyNode(argument.getLoc(),
+                       schedule.getArgAttr(number, FP8Dialect::kNodeAttrName),
+                       schedule.getArgAttr(number, FP8Dialect::kAfterAttrName),
+                       memory.readsOf(argument), known)))
       return failure();
   }
   return success();
@@ -105,11 +106,12 @@ LogicalResult GraphVerifier::verify(Block &block) {
     }
     if (isa<scf::ForOp>(op) && !isGraphNode(&op))
       return op.emitOpError("expected the loops of a graph with '")
-             << kGraphAttr << "' to be counted by the GPU or expanded";
+             << FP8Dialect::kGraphAttrName
+             << "' to be counted by the GPU or expanded";
     if (isGraphNode(&op) &&
-        failed(verifyNode(op.getLoc(), op.getAttr(kNodeAttr),
-                          op.getAttr(kAfterAttr), memory.accessesOf(&op),
-                          known)))
+        failed(verifyNode(op.getLoc(), op.getAttr(FP8Dialect::kNodeAttrName),
+                          op.getAttr(FP8Dialect::kAfterAttrName),
+                          memory.accessesOf(&op), known)))
       return failure();
     for (Region &region : op.getRegions())
       for (Block &inner : region)
@@ -128,7 +130,7 @@ public:
   void runOnOperation() override {
     SymbolTable symbols(getOperation());
     for (auto schedule : getOperation().getOps<ScheduleOp>())
-      if (schedule->hasAttr(kGraphAttr) &&
+      if (schedule->hasAttr(FP8Dialect::kGraphAttrName) &&
           failed(GraphVerifier(schedule, symbols).verify()))
         return signalPassFailure();
   }

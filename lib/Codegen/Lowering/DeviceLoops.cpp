@@ -18,7 +18,7 @@ SmallVector<scf::ForOp> fp8::deviceLoopsAround(Operation *op) {
   SmallVector<scf::ForOp> loops;
   for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
        loop = loop->getParentOfType<scf::ForOp>())
-    if (loop->hasAttr(kDeviceLoopAttr))
+    if (loop->hasAttr(FP8Dialect::kDeviceLoopAttrName))
       loops.push_back(loop);
   return {loops.rbegin(), loops.rend()};
 }

@@ -3,8 +3,6 @@
 #ifndef FP8_LIB_CODEGEN_LOWERING_DEVICELOOPS_H
 #define FP8_LIB_CODEGEN_LOWERING_DEVICELOOPS_H
 
-#include "fp8/Dialect/FP8/IR/FP8DeviceControl.h"
-
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 

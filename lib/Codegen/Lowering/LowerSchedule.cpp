@@ -6,7 +6,6 @@
 #include "fp8-c/Runtime.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
-#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
@@ -386,7 +385,7 @@ bool ScheduleLowering::isSliced(int64_t shard) {
     auto own =
         schedule.getArgAttrOfType<IntegerAttr>(i, FP8Dialect::kShardAttrName);
     if (own && own.getInt() == shard)
-      return bool(schedule.getArgAttr(i, kSlicesAttrName));
+      return bool(schedule.getArgAttr(i, FP8Dialect::kSlicesAttrName));
   }
   return false;
 }
@@ -417,7 +416,7 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
     op.erase();
     return success();
   }
-  if (symbols.lookup(op.getKernel())->hasAttr(kLoopsAttr)) {
+  if (symbols.lookup(op.getKernel())->hasAttr(FP8Dialect::kLoopsAttrName)) {
     SmallVector<scf::ForOp> loops = deviceLoopsAround(op);
     SmallVector<int64_t> strides;
     for (Value operand : op.getOperands())
@@ -461,7 +460,8 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
 bool ScheduleLowering::takesSets(LaunchOp op) {
   Operation *kernel = symbols.lookup(op.getKernel());
   return !isForGPU || op.getNumSets() == 1 ||
-         (hasFixedOperands(op) && kernel && kernel->hasAttr(kSetsAttr));
+         (hasFixedOperands(op) && kernel &&
+          kernel->hasAttr(FP8Dialect::kSetsAttrName));
 }
 
 LLVM::LLVMFuncOp ScheduleLowering::launchSetsFunction() {
@@ -539,7 +539,7 @@ static std::optional<FixedPlace> fixedPlaceOf(Value buffer) {
 bool ScheduleLowering::isFixed(LaunchOp op) {
   Operation *kernel = symbols.lookup(op.getKernel());
   if (op->hasAttr(FP8Dialect::kShardAttrName) || !takesSets(op) ||
-      (kernel && kernel->hasAttr(kLoopsAttr)))
+      (kernel && kernel->hasAttr(FP8Dialect::kLoopsAttrName)))
     return false;
   return llvm::all_of(op.getOperands(), [](Value buffer) {
     return fixedPlaceOf(buffer).has_value();
@@ -558,7 +558,7 @@ int64_t ScheduleLowering::numberOfKernel(Operation *symbol) {
 /// of the code that LLVM compiles for a step with many layers.
 LogicalResult ScheduleLowering::lowerRun(ArrayRef<LaunchOp> launches) {
   LaunchTable table;
-  if (launches.front()->hasAttr(kNodeAttr))
+  if (launches.front()->hasAttr(FP8Dialect::kNodeAttrName))
     table.columns += 3;
   for (LaunchOp op : launches) {
     if (!op.getNumber())
@@ -579,9 +579,10 @@ LogicalResult ScheduleLowering::lowerRun(ArrayRef<LaunchOp> launches) {
                        numberOfKernel(callee->symbol), callee->tasks, begin,
                        static_cast<int64_t>(op.getAccesses().size())});
     table.sets.push_back(op.getNumSets());
-    if (auto node = op->getAttrOfType<IntegerAttr>(kNodeAttr)) {
+    if (auto node = op->getAttrOfType<IntegerAttr>(FP8Dialect::kNodeAttrName)) {
       ArrayRef<int64_t> after =
-          op->getAttrOfType<DenseI64ArrayAttr>(kAfterAttr).asArrayRef();
+          op->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kAfterAttrName)
+              .asArrayRef();
       table.rows.append({node.getInt(),
                          static_cast<int64_t>(table.after.size()),
                          static_cast<int64_t>(after.size())});
@@ -686,8 +687,9 @@ void ScheduleLowering::callOrder(Value node, Value after, Value count,
 
 /// Does that for `op`, if it is a node of a graph.
 void ScheduleLowering::order(Operation *op) {
-  if (op->hasAttr(kNodeAttr))
-    order(op->getAttr(kNodeAttr), op->getAttr(kAfterAttr), op->getLoc());
+  if (op->hasAttr(FP8Dialect::kNodeAttrName))
+    order(op->getAttr(FP8Dialect::kNodeAttrName),
+          op->getAttr(FP8Dialect::kAfterAttrName), op->getLoc());
 }
 
 void ScheduleLowering::order(Attribute number, Attribute after, Location loc) {
@@ -706,10 +708,10 @@ void ScheduleLowering::fetchResults() {
   builder.setInsertionPoint(schedule.getBody().front().getTerminator());
   // The last argument is the step, which has no attributes.
   for (unsigned i = 1; i + 1 < schedule.getBody().getNumArguments(); ++i) {
-    Attribute number = schedule.getArgAttr(i, kNodeAttr);
+    Attribute number = schedule.getArgAttr(i, FP8Dialect::kNodeAttrName);
     if (!number)
       continue;
-    order(number, schedule.getArgAttr(i, kAfterAttr), loc);
+    order(number, schedule.getArgAttr(i, FP8Dialect::kAfterAttrName), loc);
     auto fetch = runtimeFunction("fp8_fetch",
                                  LLVM::LLVMVoidType::get(builder.getContext()),
                                  {pointer, i64});
@@ -849,7 +851,8 @@ void ScheduleLowering::decideOnGPU() {
       for (auto [number, region] : llvm::enumerate(choice->getRegions()))
         branchOnGPU(*conditionOf(choice, number), region, op);
       op->erase();
-    } else if (isa<scf::WhileOp>(op) && schedule->hasAttr(kGraphAttr)) {
+    } else if (isa<scf::WhileOp>(op) &&
+               schedule->hasAttr(FP8Dialect::kGraphAttrName)) {
       // Its nodes have no order.
       callOrder(constant(-1, loc), LLVM::ZeroOp::create(builder, loc, pointer),
                 constant(0, loc), loc);
@@ -858,7 +861,7 @@ void ScheduleLowering::decideOnGPU() {
       end.getConditionMutable().assign(callConditionFunction(
           condition, "fp8_while", {constant(loops++, loc)}, loc));
     } else if (auto loop = dyn_cast<scf::ForOp>(op);
-               loop && loop->hasAttr(kDeviceLoopAttr)) {
+               loop && loop->hasAttr(FP8Dialect::kDeviceLoopAttrName)) {
       loopOnGPU(loop);
     }
   });
@@ -1192,7 +1195,7 @@ LogicalResult ScheduleLowering::run() {
   }
 
   step = schedule.getBody().front().addArgument(pointer, loc);
-  isDecidedOnGPU = schedule->hasAttr(kDeviceControlAttr);
+  isDecidedOnGPU = schedule->hasAttr(FP8Dialect::kDeviceControlAttrName);
   if (isDecidedOnGPU)
     decideOnGPU();
   for (const LaunchRun &launches :

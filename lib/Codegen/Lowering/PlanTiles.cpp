@@ -2,7 +2,6 @@
 
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Codegen/Tiles.h"
-#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Kernels/CausalKeys.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -174,7 +173,7 @@ SmallVector<int64_t> fp8::cpuTileOf(KernelOp kernel) {
                               : dot            ? tileOfContraction(kernel, dot)
                                                : tileOfElementwise(kernel);
   // No tile may span two slices, since slices have different owners.
-  auto slices = kernel->getAttrOfType<IntegerAttr>(kSlicesAttrName);
+  auto slices = kernel->getAttrOfType<IntegerAttr>(FP8Dialect::kSlicesAttrName);
   if (slices && !tile.empty())
     tile[0] = divisorUpTo(kernel.getDomain()[0] / slices.getInt(), tile[0]);
   return tile;

@@ -2,7 +2,6 @@
 
 #include "MemoryAnalyzer.h"
 
-#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -62,9 +61,9 @@ PlannedState MemoryAnalyzer::describe(BlockArgument arg,
     return attr ? attr.getInt() : missing;
   };
   state.shard = number(FP8Dialect::kShardAttrName, 0);
-  state.slices = number(kSlicesAttrName, 1);
-  if (auto reason =
-          schedule.getArgAttrOfType<StringAttr>(index, kWholeReasonAttrName))
+  state.slices = number(FP8Dialect::kSlicesAttrName, 1);
+  if (auto reason = schedule.getArgAttrOfType<StringAttr>(
+          index, FP8Dialect::kWholeReasonAttrName))
     state.wholeReason = reason.str();
   state.layerShare = layerParameters.empty() ? 0 : layerParameters.test(index);
   return state;

@@ -5,10 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fp8/Dialect/FP8/IR/FP8DeviceControl.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
-#include "fp8/Dialect/FP8/IR/Shards.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
@@ -102,8 +100,8 @@ constexpr Declaration kDeclarations[] = {
     {FP8Dialect::kRowsAttrName, OnOp, {isNames, "an array of strings"}},
     {FP8Dialect::kWireReasonAttrName, OnOp, kText},
     {FP8Dialect::kShardAttrName, OnOp | OnArgument, kPositive},
-    {kSlicesAttrName, OnOp | OnArgument, kPositive},
-    {kWholeReasonAttrName, OnArgument, kText},
+    {FP8Dialect::kSlicesAttrName, OnOp | OnArgument, kPositive},
+    {FP8Dialect::kWholeReasonAttrName, OnArgument, kText},
     {FP8Dialect::kVerdictAttrName, OnOp, {isA<VerdictAttr>, "a #fp8.verdict"}},
     {FP8Dialect::kStateVerdictAttrName,
      OnArgument,
@@ -132,13 +130,13 @@ constexpr Declaration kDeclarations[] = {
      OnOp,
      {isA<GPULaunchAttr>, "a #fp8.gpu_launch"}},
     {FP8Dialect::kDotChoicesAttrName, OnOp, {isA<ArrayAttr>, "an array"}},
-    {kDeviceControlAttr, OnOp, kFlag},
-    {kDeviceLoopAttr, OnOp, kFlag},
-    {kLoopsAttr, OnOp, kPositive},
-    {kSetsAttr, OnOp, kPositive},
-    {kGraphAttr, OnOp, {isA<DictionaryAttr>, "a dictionary"}},
-    {kNodeAttr, OnOp | OnArgument, kCount},
-    {kAfterAttr,
+    {FP8Dialect::kDeviceControlAttrName, OnOp, kFlag},
+    {FP8Dialect::kDeviceLoopAttrName, OnOp, kFlag},
+    {FP8Dialect::kLoopsAttrName, OnOp, kPositive},
+    {FP8Dialect::kSetsAttrName, OnOp, kPositive},
+    {FP8Dialect::kGraphAttrName, OnOp, {isA<DictionaryAttr>, "a dictionary"}},
+    {FP8Dialect::kNodeAttrName, OnOp | OnArgument, kCount},
+    {FP8Dialect::kAfterAttrName,
      OnOp | OnArgument,
      {isA<DenseI64ArrayAttr>, "an array of i64"}},
 };

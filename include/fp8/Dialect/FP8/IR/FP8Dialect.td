@@ -164,6 +164,39 @@ def FP8_Dialect : Dialect {
     /// On a contraction in linalg: the largest number of products in a partial
     /// sum.
     static constexpr ::llvm::StringLiteral kPromoteEveryAttrName = "fp8.promote_every";
+
+    /// On state in a shard (fp8.shard): the number of slices along its leading
+    /// dimension, each with an owner; 1 if the attribute is missing. On a kernel:
+    /// the number of parts along the leading dimension of its domain into which
+    /// its tasks divide.
+    static constexpr ::llvm::StringLiteral kSlicesAttrName = "fp8.slices";
+
+    /// On a stack of layers whose shard has one owner: the reason.
+    static constexpr ::llvm::StringLiteral kWholeReasonAttrName = "fp8.whole_reason";
+
+    /// On a schedule: the GPU evaluates its loops and branches (fp8-plan-graph).
+    static constexpr ::llvm::StringLiteral kDeviceControlAttrName = "fp8.device_control";
+
+    /// On an scf.for of such a schedule: the GPU counts its iterations.
+    static constexpr ::llvm::StringLiteral kDeviceLoopAttrName = "fp8.device_loop";
+
+    /// On a kernel's module: the number of loops counted by the GPU in which the
+    /// addresses of its operands change (fp8_gpu_kernel).
+    static constexpr ::llvm::StringLiteral kLoopsAttrName = "fp8.loops";
+
+    /// On a kernel's module: the kernel takes several sets of operands (see
+    /// fp8_gpu_kernel); the value is the number of operands of a set.
+    static constexpr ::llvm::StringLiteral kSetsAttrName = "fp8.sets";
+
+    /// On a schedule: the nodes of its graph have an order (fp8-order-graph). The
+    /// numbers of nodes and edges, and of nodes on the longest path.
+    static constexpr ::llvm::StringLiteral kGraphAttrName = "fp8.graph";
+
+    /// On an op of such a schedule that becomes a node: its number, and those of
+    /// the nodes that it follows, which are in the same block. On an argument that
+    /// is a result: the same for its copy to the host.
+    static constexpr ::llvm::StringLiteral kNodeAttrName = "fp8.node";
+    static constexpr ::llvm::StringLiteral kAfterAttrName = "fp8.after";
   }];
 }
 
