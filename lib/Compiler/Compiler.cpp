@@ -5,6 +5,7 @@
 #include "GPUKernels.h"
 #include "KernelCache.h"
 #include "ObjectCode.h"
+#include "TransferVerdicts.h"
 #include "fp8/Analysis/LinearLayers.h"
 #include "fp8/Codegen/GPU/Object.h"
 #include "fp8/Codegen/GPU/Passes.h"
@@ -467,10 +468,12 @@ void addConstants(ModuleOp module, ExecutableFunction &result) {
 }
 
 /// Runs all stages after fp8, and adds the function and its code to
-/// `executable`. `stats` holds the times of the previous stages.
+/// `executable`. `stats` holds the times of the previous stages. `verdicts` are
+/// completed, unless null.
 LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
                           CompileStats stats, MemoryReport &memory,
-                          CostReport &cost, Executable &executable) {
+                          CostReport &cost, Executable &executable,
+                          VerdictReport *verdicts = nullptr) {
   FailureOr<func::FuncOp> function = publicFunction(module);
   ExecutableFunction result;
   result.name = options.name;
@@ -488,6 +491,8 @@ LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
                       })))
     return failure();
   cost = makeCostReport(module);
+  if (verdicts)
+    addTransferVerdicts(module, *verdicts);
   auto begin = std::chrono::steady_clock::now();
   FailureOr<std::unique_ptr<KernelCache>> kernels =
       findKernels(module, options);
@@ -741,7 +746,8 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
       failed(compileEntries(module, options, *result)) ||
       (plan && failed(compileExport(*plan, module, verdicts.gatedUnits, options,
                                     *result))) ||
-      failed(addFunction(module, options, stats, memory, cost, *result)))
+      failed(addFunction(module, options, stats, memory, cost, *result,
+                         &verdicts)))
     return failure();
   addReports(*result, verdicts, memory, cost, options.dataParallel);
   // The main function comes first.
