@@ -357,6 +357,18 @@ public:
     check(status);
   }
 
+  /// Does the same as a set of files, of which each rank writes what it owns.
+  void saveSet(const std::string &index, const Texts &metadata) {
+    std::vector<const char *> texts = pointersTo(metadata);
+    fp8_status status;
+    {
+      nb::gil_scoped_release release;
+      status = fp8_step_save_set(handle, index.c_str(), texts.data(),
+                                 static_cast<int64_t>(texts.size() / 2));
+    }
+    check(status);
+  }
+
   /// Reads the state from a file of `save` or a run's checkpoint; returns the
   /// step that the file records, or "".
   std::string restore(const std::string &path) {
@@ -775,6 +787,7 @@ NB_MODULE(_native, m) {
            nb::rv_policy::reference)
       .def("set_whole", &Step::setWhole, "index"_a, "value"_a)
       .def("save", &Step::save, "path"_a, "metadata"_a)
+      .def("save_set", &Step::saveSet, "index"_a, "metadata"_a)
       .def("restore", &Step::restore, "path"_a)
       .def("trace", &Step::trace, "number"_a)
       .def("memory", &Step::memory)

@@ -674,6 +674,18 @@ FP8_CAPI fp8_status fp8_step_set_whole(fp8_step *step, int64_t index,
    contents are lost. */
 FP8_CAPI fp8_status fp8_step_release(fp8_step *step);
 
+/* Writes the state of a step as a set of files and an index: each rank of the
+   step's group writes what it owns, at the same time. All ranks call it;
+   nothing has to be gathered before. The set is complete or absent: rank 0
+   writes the index when all files are complete, and an earlier set of the same
+   index stays complete until then. path: the index,
+   FILE.safetensors.index.json, beside which the files lie. metadata: as for
+   fp8_tensors_save. What a rank gathers for its file stays in its memory until
+   fp8_step_release. */
+FP8_CAPI fp8_status fp8_step_save_set(fp8_step *step, const char *path,
+                                      const char *const *metadata,
+                                      int64_t num_metadata);
+
 /* A reduction of a step over its ranks, summed over the runs since profiling
    was turned on (fp8_step_set_profile). */
 typedef struct fp8_collective_stat {

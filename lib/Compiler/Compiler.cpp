@@ -5,6 +5,7 @@
 #include "GPUKernels.h"
 #include "KernelCache.h"
 #include "ObjectCode.h"
+#include "TransferVerdicts.h"
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/GPUObject/Object.h"
@@ -466,10 +467,12 @@ void addConstants(ModuleOp module, ExecutableFunction &result) {
 }
 
 /// Runs all stages after fp8, and adds the function and its code to
-/// `executable`. `stats` holds the times of the previous stages.
+/// `executable`. `stats` holds the times of the previous stages. `verdicts` are
+/// completed, unless null.
 LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
                           CompileStats stats, MemoryReport &memory,
-                          CostReport &cost, Executable &executable) {
+                          CostReport &cost, Executable &executable,
+                          VerdictReport *verdicts = nullptr) {
   FailureOr<func::FuncOp> function = publicFunction(module);
   ExecutableFunction result;
   result.name = options.name;
@@ -487,6 +490,8 @@ LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
                       })))
     return failure();
   cost = makeCostReport(module);
+  if (verdicts)
+    addTransferVerdicts(module, *verdicts);
   auto begin = std::chrono::steady_clock::now();
   FailureOr<std::unique_ptr<KernelCache>> kernels =
       findKernels(module, options);
@@ -740,7 +745,8 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
       failed(compileEntries(module, options, *result)) ||
       (plan && failed(compileExport(*plan, module, verdicts.gatedUnits, options,
                                     *result))) ||
-      failed(addFunction(module, options, stats, memory, cost, *result)))
+      failed(addFunction(module, options, stats, memory, cost, *result,
+                         &verdicts)))
     return failure();
   addReports(*result, verdicts, memory, cost, options.dataParallel);
   // The main function comes first.

@@ -759,6 +759,9 @@ void StateDealer::mark() {
   for (auto [op, shard] : gradients)
     cast<AllReduceOp>(op).setShard(numbers.lookup(shard));
   for (Value value : sent) {
+    // Once other values are sent, all ranks may compute this one.
+    if (!holders.lookup(value).isOwner())
+      continue;
     int64_t shard = holders.lookup(value).shard;
     OpBuilder after(func.getContext());
     after.setInsertionPointAfterValue(value);

@@ -5,10 +5,12 @@
 #include "EvaluateState.h"
 #include "Limits.h"
 #include "Package.h"
+#include "StateSet.h"
 #include "Step.h"
 #include "Train.h"
 
 #include <cstdio>
+#include <cstring>
 #include <limits>
 
 using namespace fp8::rt;
@@ -190,6 +192,34 @@ fp8_status fp8_step_set_whole(fp8_step *step, int64_t index,
 
 fp8_status fp8_step_release(fp8_step *step) {
   return guard([&] { required(step, "a step").drop(); });
+}
+
+/// Returns the stem of a set whose index is `path`.
+static std::string stemOfIndex(const char *path) {
+  if (!path || !isSafeTensorsIndex(path))
+    throw Error(FP8_ERROR_INVALID,
+                str("expected the path of an index, FILE", indexSuffix,
+                    ", but got '", path ? path : "", "'"));
+  return std::string(path, std::strlen(path) - std::strlen(indexSuffix));
+}
+
+fp8_status fp8_step_save_set(fp8_step *step, const char *path,
+                             const char *const *metadata, int64_t numMetadata) {
+  return guard([&] {
+    fp8_step &valid = required(step, "a step");
+    if (numMetadata < 0 || (numMetadata > 0 && !metadata))
+      throw Error(FP8_ERROR_INVALID, "expected pairs of metadata");
+    StateSet set = {stemOfIndex(path), {}, {}};
+    for (size_t i = 0; i < valid.executable.arguments.size(); ++i)
+      if (valid.executable.arguments[i].role == FP8_ROLE_STATE)
+        set.arguments.push_back(i);
+    for (int64_t i = 0; i < numMetadata; ++i)
+      set.metadata[metadata[2 * i]] = metadata[2 * i + 1];
+    if (fp8_group *group = valid.group())
+      return writeStateSet(set, valid, *group);
+    fp8_group alone;
+    writeStateSet(set, valid, alone);
+  });
 }
 
 fp8_status fp8_step_set_group(fp8_step *step, fp8_group *group) {

@@ -2,13 +2,12 @@
 
 #include "Checkpoint.h"
 #include "SafeTensorsIndex.h"
+#include "StateSet.h"
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <optional>
-#include <tuple>
 #include <unistd.h>
 
 namespace fp8::rt {
@@ -60,11 +59,6 @@ metadataOf(const CheckpointInfo &info, const StoredTrees *stored) {
   return metadata;
 }
 
-static TensorToWrite tensorOf(fp8_step &step, size_t i) {
-  const TensorInfo &argument = step.executable.arguments[i];
-  return {argument.name, argument.wholeType(), step.whole(i)};
-}
-
 std::string writeCheckpoint(const std::string &directory, fp8_step &step,
                             const CheckpointInfo &info,
                             const StoredTrees *stored) {
@@ -76,111 +70,17 @@ std::string writeCheckpoint(const std::string &directory, fp8_step &step,
   return path;
 }
 
-//===----------------------------------------------------------------------===//
-// Sets: one file for each rank
-//===----------------------------------------------------------------------===//
-
-/// Returns the rank that writes each argument: for a shard with one owner that
-/// rank; for state that all ranks have, or have parts or slices of, the rank
-/// with the fewest bytes so far.
-static std::vector<int64_t>
-writersOf(const fp8_step &step, std::vector<size_t> arguments, int64_t ranks) {
-  const std::vector<TensorInfo> &infos = step.executable.arguments;
-  std::vector<int64_t> writers(infos.size(), -1), load(ranks);
-  for (size_t i : arguments)
-    if (infos[i].shard > 0)
-      writers[i] = step.ownerOf(infos[i].shard);
-  std::sort(arguments.begin(), arguments.end(), [&](size_t a, size_t b) {
-    return std::tuple(writers[a] < 0, -infos[a].wholeType().bytes(), a) <
-           std::tuple(writers[b] < 0, -infos[b].wholeType().bytes(), b);
-  });
-  for (size_t i : arguments) {
-    if (writers[i] < 0)
-      writers[i] = std::min_element(load.begin(), load.end()) - load.begin();
-    load[writers[i]] += infos[i].wholeType().bytes();
-  }
-  return writers;
-}
-
-static std::string numbered(int64_t number) {
-  std::string digits = std::to_string(number);
-  return std::string(5 - std::min<size_t>(5, digits.size()), '0') + digits;
-}
-
-/// Returns the file name of each rank; "" if it has nothing to write.
-static std::vector<std::string>
-partNames(int64_t step, const std::vector<int64_t> &writers, int64_t ranks) {
-  std::vector<std::string> names(ranks);
-  for (int64_t writer : writers)
-    if (writer >= 0)
-      names[writer] = "part";
-  int64_t number = 0,
-          count = ranks - std::count(names.begin(), names.end(), "");
-  for (std::string &name : names)
-    if (!name.empty())
-      name = str("checkpoint-", step, "-", numbered(++number), "-of-",
-                 numbered(count), ".safetensors");
-  return names;
-}
-
-/// Writes this rank's file of a set and waits for those of the others. On
-/// return all files are complete and synced; if one fails, all ranks throw its
-/// error.
-static void writePart(const std::string &path,
-                      std::vector<TensorToWrite> tensors,
-                      const std::string &set, fp8_group &group) {
-  bool isPart = !tensors.empty();
-  std::string problem;
-  try {
-    if (isPart)
-      writeSafeTensors(path, std::move(tensors), {{setKey, set}});
-  } catch (const std::exception &error) {
-    problem = error.what();
-    isPart = false;
-  }
-  std::vector<std::string> problems = group.gather(problem);
-  for (int64_t rank = 0; rank < group.size(); ++rank) {
-    if (problems[rank].empty())
-      continue;
-    if (isPart)
-      unlink(path.c_str());
-    throw Error(FP8_ERROR_RANK,
-                str("rank ", rank, " of ", group.size(), ": ", problems[rank]));
-  }
-}
-
 std::string writeCheckpointSet(const std::string &directory, fp8_step &step,
                                const CheckpointInfo &info,
                                const StoredTrees *stored, fp8_group &group) {
-  std::vector<size_t> saved = savedArguments(step.executable);
-  std::vector<int64_t> writers = writersOf(step, saved, group.size());
-  std::vector<std::string> parts = partNames(info.step, writers, group.size());
-  std::string set = group.gather(
-      str(std::chrono::system_clock::now().time_since_epoch().count(), "-",
-          getpid()))[0];
-  std::vector<TensorToWrite> mine;
-  std::map<std::string, std::string> files;
-  int64_t bytes = 0;
-  for (size_t i : saved) {
-    const TensorInfo &argument = step.executable.arguments[i];
-    files[argument.name] = parts[writers[i]];
-    bytes += argument.wholeType().bytes();
-    if (argument.isPart())
-      step.gatherPart(i, writers[i]);
-    if (argument.shard > 0)
-      step.gatherShard(i, writers[i]);
-    if (writers[i] == group.rank())
-      mine.push_back(tensorOf(step, i));
-  }
-  writePart(directory + "/" + parts[group.rank()], std::move(mine), set, group);
+  StateSet set = {str(directory, "/checkpoint-", info.step),
+                  savedArguments(step.executable), metadataOf(info, stored)};
+  // The run has passed over what is there: it is damaged.
+  if (group.rank() == 0)
+    unlink(set.index().c_str());
+  writeStateSet(set, step, group);
   step.drop();
-  std::string index = str(directory, "/checkpoint-", info.step, indexSuffix);
-  if (group.rank() == 0) {
-    std::map<std::string, std::string> metadata = metadataOf(info, stored);
-    metadata[setKey] = set;
-    writeSafeTensorsIndex(index, files, bytes, metadata);
-  }
-  return index;
+  return set.index();
 }
 
 //===----------------------------------------------------------------------===//

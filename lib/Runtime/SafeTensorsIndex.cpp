@@ -5,7 +5,6 @@
 #include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <set>
 
 namespace fp8::rt {
 
@@ -25,6 +24,7 @@ public:
       : path(path), where(str("'", path, "' is no valid index: ")) {}
 
   TensorFile read();
+  std::set<std::string> files();
 
 private:
   void readIndex();
@@ -101,6 +101,22 @@ TensorFile SetReader::read() {
   for (const auto &[name, tensors] : parts)
     readPart(name, tensors);
   return std::move(set);
+}
+
+std::set<std::string> SetReader::files() {
+  readIndex();
+  std::set<std::string> names;
+  for (const auto &[name, tensors] : parts)
+    names.insert(name);
+  return names;
+}
+
+std::set<std::string> filesOfSafeTensorsSet(const std::string &path) {
+  try {
+    return SetReader(path).files();
+  } catch (const Error &) {
+    return {};
+  }
 }
 
 TensorFile readSafeTensorsSet(const std::string &path) {

@@ -11,6 +11,8 @@
 
 #include "SafeTensors.h"
 
+#include <set>
+
 namespace fp8::rt {
 
 /// The suffix of an index's name.
@@ -25,6 +27,9 @@ bool isSafeTensorsIndex(const std::string &path);
 /// its files must name the same tensors. The files are mapped: a rank reads
 /// only the tensors that it uses.
 TensorFile readSafeTensorsSet(const std::string &path);
+
+/// Returns the names of the files of the set; none if there is no valid index.
+std::set<std::string> filesOfSafeTensorsSet(const std::string &path);
 
 /// Writes atomically. `files`: the file of each tensor; `bytes`: the size of
 /// all tensors.

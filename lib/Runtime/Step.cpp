@@ -749,6 +749,8 @@ void fp8_step::stage() {
 }
 
 void fp8_step::run() {
+  if (inFlight)
+    inFlight->ranks().beginRun();
   if (device)
     return runOnDevice();
   // A pool of one thread is only the caller and needs no lock: steps of several

@@ -92,6 +92,8 @@ struct fp8_step {
                      int64_t numOperands);
   void wait(int64_t number);
   void setGroup(fp8_group *group);
+  /// Returns the ranks that run the step together; null if it runs alone.
+  fp8_group *group() { return inFlight ? &inFlight->ranks() : nullptr; }
   int64_t rank() const { return inFlight ? inFlight->ranks().rank() : 0; }
   int64_t numRanks() const { return inFlight ? inFlight->ranks().size() : 1; }
   /// Returns the slices of a shard that this rank owns; shards are numbered

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 #include <unordered_map>
@@ -126,9 +127,33 @@ Trace::Trace(const std::vector<TensorInfo> &results) {
       all.push_back({tensor, metric, layers, std::vector<double>(source.rows)});
     sources.push_back(source);
   }
+  ofResults = all.size();
+}
+
+/// Sums with one label, such as those of a loop over layers, are one tensor.
+void Trace::readWires(fp8_step &step) {
+  all.resize(ofResults);
+  std::vector<WireScale> scales;
+  if (fp8_group *group = step.group())
+    scales = group->wireScales();
+  std::map<std::string, size_t> firstOf;
+  for (const WireScale &scale : scales) {
+    auto [it, isNew] = firstOf.try_emplace(scale.label, all.size());
+    if (isNew)
+      for (const char *metric : {"mu", "mu_age", "saturation"})
+        all.push_back({scale.label, metric, {}, {}});
+    TraceSeries *series = &all[it->second];
+    series[0].values.push_back(scale.mu);
+    series[1].values.push_back(scale.age);
+    series[2].values.push_back(scale.saturation);
+  }
+  for (size_t i = ofResults; i < all.size(); ++i)
+    if (all[i].values.size() > 1)
+      all[i].layers = {static_cast<int64_t>(all[i].values.size())};
 }
 
 void Trace::read(fp8_step &step) {
+  readWires(step);
   for (const Source &source : sources) {
     const Reader &reader = *findReader(source.kind);
     const auto *rows =

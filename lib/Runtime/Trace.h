@@ -35,13 +35,16 @@ public:
   explicit Trace(const std::vector<TensorInfo> &results);
 
   bool empty() const { return sources.empty(); }
-  /// Reads the statistics of the step's last run.
+  /// Reads the statistics of the step's last run. Behind those of its results
+  /// are those of the sums between ranks on f8 wires.
   void read(fp8_step &step);
   const std::vector<TraceSeries> &series() const { return all; }
   /// Returns {"step": n, "tensors": {...}} and a line break.
   std::string jsonLine(int64_t step) const;
 
 private:
+  void readWires(fp8_step &step);
+
   struct Source {
     size_t result;
     fp8_kind kind;
@@ -50,6 +53,7 @@ private:
   };
   std::vector<Source> sources;
   std::vector<TraceSeries> all;
+  size_t ofResults = 0; // those of `all` that results have
 };
 
 /// trace.jsonl.

@@ -35,11 +35,26 @@ static std::string nonFiniteText(const TensorInfo &info, const char *data,
              numberText(elementAsDouble(data, info.type.dtype, at)));
 }
 
+/// Names the rank that a value came from that is not finite after `step`, as
+/// far as the sums over the ranks show it.
+static std::string sourceText(fp8_group *group, int64_t step) {
+  std::optional<NonFiniteSource> source;
+  if (group && group->size() > 1)
+    source = group->nonFiniteSource();
+  if (!source)
+    return "";
+  return str("; rank ", source->rank, " of ", group->size(),
+             " was the first with such a value, in its part of '",
+             source->label, "' of step ",
+             step - (group->numRuns() - source->firstRun));
+}
+
 void Trainer::failNonFinite(const std::string &what) {
   throw Error(FP8_ERROR_NONFINITE,
-              what + (checkpoint.empty()
-                          ? "; no checkpoint had been written"
-                          : str("; the last good checkpoint is ", checkpoint)));
+              what + sourceText(options.group, position.step) +
+                  (checkpoint.empty()
+                       ? "; no checkpoint had been written"
+                       : str("; the last good checkpoint is ", checkpoint)));
 }
 
 /// Describes the first value that is not finite in state that must be finite

@@ -130,6 +130,12 @@ class Memory:
             self.native.gather()
             self.whole = self.joined = self.taken
 
+    def save_set(self, index, metadata):
+        """Writes a set of files, to which each rank contributes what it owns. All ranks call it."""
+        self.native.save_set(str(index), metadata)
+        if not self.is_whole:
+            self.native.release()
+
     def _expect_whole(self, path):
         info = self.functions.arguments[self.functions.place[path]] if path in self.functions.place else None
         if not self.is_whole and (path in self.functions.loaded or info.shard or info.parts):

@@ -12,6 +12,7 @@ from typing import Any
 from . import arrays, state
 from .verdicts import Verdicts
 
+INDEX = ".safetensors.index.json"
 _STAGES = ("import", "fp8", "structured", "kernels", "codegen", "llvm")
 
 
@@ -111,21 +112,29 @@ class Step:
         """Writes a state to a safetensors file, atomically: the state in the step's form (FP8 payloads and scales, the
         recipe's own state) by tree path, like fp8-run's checkpoints.
 
-        `state`: the first arguments of a call, as the last call returned them, or as plain arrays. All ranks of a group call it; rank 0 writes
-        the file, which exists when the call returns.
+        `state`: the first arguments of a call, as the last call returned them, or as plain arrays. All ranks of a group call it; what is written
+        is complete when the call returns. One file is written by rank 0, and all ranks have all of the state until the next step. A path
+        that ends with `.safetensors.index.json` is the index of a set of files: each rank writes what it owns, at the same time, and nothing is
+        brought together.
         """
         with self._held(state) as memory:
-            memory.gather()
-            if self._is_first():
-                self._write(path, memory)
+            if str(path).endswith(INDEX):
+                memory.save_set(path, self._metadata(memory))
+            else:
+                memory.gather()
+                if self._is_first():
+                    self._write(path, memory)
             if self._group is not None:
                 self._group.gather()
 
     def _write(self, path, memory):
-        memory.native.save(str(path), ["format", "fp8.state", "recipe", self.recipe, "step", str(memory.number)])
+        memory.native.save(str(path), self._metadata(memory))
+
+    def _metadata(self, memory):
+        return ["format", "fp8.state", "recipe", self.recipe, "step", str(memory.number)]
 
     def load_state(self, path: str | os.PathLike, *like: Any) -> Any:
-        """Returns the state in a file that `save_state` or fp8-run wrote, in the trees of `like`: the first arguments of a call.
+        """Returns the state in a file (or in a set of files, by its index) that `save_state` or fp8-run wrote, in the trees of `like`: the first arguments of a call.
 
         Leaves of `like` that are not state are returned as they are. Raises OSError if the file cannot be read, ValueError if it is
         damaged or its tensors are not those of this step's state.

@@ -21,7 +21,7 @@ from . import _native
 from .evaluation import evaluate
 from .group import RankError
 from .state import copy, steps_taken
-from .step import Step
+from .step import INDEX, Step
 from .trees import named
 
 
@@ -42,6 +42,8 @@ class Trainer:
         as fp8-run writes them.
     checkpoint_every: steps between checkpoints; 0: at the end only.
     keep_checkpoints: how many of the newest stay; 0: all.
+    sharded_checkpoints: whether the ranks of a group write each checkpoint as a set of files with an index,
+        `checkpoint-<step>.safetensors.index.json`, at the same time. They always do if each has another part of the state.
     trace_every: for a step compiled with `trace=True`: steps between lines of `trace.jsonl`; 0: none.
     held_out: for a step compiled with `evaluate=`: batches for `fp8.evaluate` (which can be iterated repeatedly, such as a list), or its
         keyword arguments as a dictionary. The state is evaluated at the end, and every `evaluate_every` steps (0: at the end only).
@@ -52,7 +54,7 @@ class Trainer:
     progress: shows a tqdm bar if tqdm is installed. log: called with each line of the log as a dictionary.
 
     The ranks of a group (`fp8.compile(..., group=group)`) all make the same trainer and call `fit` with the same batches, which are dealt to them
-    as in fp8-run: a step that begins at batch b takes batch b + r on rank r. Only rank 0 writes files, logs and warns.
+    as in fp8-run: a step that begins at batch b takes batch b + r on rank r. Only rank 0 logs, warns, and writes files other than the sets above.
 
     >>> trainer = Trainer(step8, "out/run", checkpoint_every=100)                # doctest: +SKIP
     >>> state = trainer.fit(state, batches, steps=1000, resume=True)             # doctest: +SKIP
@@ -65,6 +67,7 @@ class Trainer:
         *,
         checkpoint_every: int = 0,
         keep_checkpoints: int = 0,
+        sharded_checkpoints: bool = False,
         trace_every: int = 0,
         held_out: Iterable | dict[str, Any] | None = None,
         evaluate_every: int = 0,
@@ -77,6 +80,8 @@ class Trainer:
         self._group, self._is_first = step._group, step._is_first()
         self._signals = 0  # in a group: the number of signals received
         self.checkpoint_every, self.keep_checkpoints = checkpoint_every, keep_checkpoints
+        functions = step._functions
+        self._is_sharded = self._group is not None and (sharded_checkpoints or functions.is_dealt or functions.is_in_parts)
         self.trace_every = trace_every
         if isinstance(held_out, Iterator):
             raise TypeError("expected held-out batches that can be gone through again, a list for one, but got an iterator")
@@ -232,41 +237,67 @@ class Trainer:
 
     def _rescue_alone(self, state):
         """Does the same without the other ranks, which do not take part: possible if this rank has all of the state."""
-        path = self._path(self.taken)
         with self.step._held((state,)) as memory:
-            if self._is_first and memory.is_whole and self._before + steps_taken(state) == self.taken and not path.exists():
-                self.step._write(path, memory)
+            if self._is_first and memory.is_whole and self._before + steps_taken(state) == self.taken and not self._written(self.taken):
+                self.step._write(self._path(self.taken), memory)
 
     def checkpoint(self, state: Any) -> pathlib.Path:
-        """Writes `checkpoint-<step>.safetensors`, and removes the oldest ones beyond `keep_checkpoints`."""
-        path = self._path(self.taken)
+        """Writes a checkpoint, and removes the oldest ones beyond `keep_checkpoints`. Returns its path (of a set of files, that of the index)."""
         if self._group is not None:
             with self.step._held((state,)) as memory:
                 memory.expect_same()
-        if self._from_first(not path.exists()):
+        written = self._from_first(self._written(self.taken))
+        path = self.out / written if written else self._path(self.taken, self._is_sharded)
+        if not written:
             self.step.save_state(path, state)
         if self.keep_checkpoints and self._is_first:
             for old in self._checkpoints()[: -self.keep_checkpoints]:
-                self._path(old).unlink()
+                self._remove(old)
         return path
 
     # ------------------------------------------------------------ files
 
-    def _path(self, step):
-        return self.out / f"checkpoint-{step}.safetensors"
+    def _path(self, step, is_sharded=False):
+        return self.out / f"checkpoint-{step}{INDEX if is_sharded else '.safetensors'}"
 
     def _matching(self, pattern):
         """Returns the files of `out` whose names match, each with its step."""
         found = ((re.fullmatch(pattern, path.name), path) for path in self.out.glob("checkpoint-*"))
         return sorted((int(match[1]), path) for match, path in found if match)
 
+    def _complete(self):
+        """Returns the steps of complete checkpoints, each with its file or, of a set, its index."""
+        return self._matching(r"checkpoint-(\d+)\.safetensors(\.index\.json)?")
+
     def _checkpoints(self):
-        return [step for step, _ in self._matching(r"checkpoint-(\d+)\.safetensors")]
+        return sorted({step for step, _ in self._complete()})
+
+    def _written(self, step):
+        """Returns the name of the checkpoint of a step; None if there is none."""
+        return next((path.name for number, path in self._complete() if number == step), None)
 
     def _newest(self):
-        """Returns the step and the name of the newest checkpoint (of a set of files, its index); None if there is none."""
-        found = self._matching(r"checkpoint-(\d+)\.safetensors(\.index\.json)?")
+        """Returns the step and the name of the newest checkpoint; None if there is none."""
+        found = self._complete()
         return (found[-1][0], found[-1][1].name) if found else None
+
+    def _remove(self, step):
+        """Removes a checkpoint. Without its index a set is no checkpoint, so the index goes first."""
+        for path in self._path(step, True), self._path(step), *(path for number, path in self._parts() if number == step):
+            path.unlink(missing_ok=True)
+
+    def _parts(self):
+        """Returns the files of sets, each with its step."""
+        return self._matching(r"checkpoint-(\d+)-\d+-of-\d+\.safetensors")
+
+    def _remove_incomplete(self):
+        """Removes files of sets without an index, and temporary files, which killed ranks left behind."""
+        for step, path in self._parts():
+            if not self._path(step, True).exists():
+                path.unlink()
+        for path in self.out.glob("*.fp8-tmp"):
+            if not path.is_dir():
+                path.unlink()
 
     def _from_first(self, value):
         """Returns rank 0's value: only rank 0 looks at files."""
@@ -289,11 +320,12 @@ class Trainer:
         checkpoints = [path for _, path in self._matching(r"checkpoint-(\d+)(-\d+-of-\d+)?\.safetensors(\.index\.json)?")]
         earlier = [*self.out.glob("log.*"), *self.out.glob("trace.jsonl"), *checkpoints]
         if resume:
+            self._remove_incomplete()
             self._cut_logs()
         elif earlier and not overwrite:
             raise FileExistsError(f"{self.out}: expected no earlier run but got {earlier[0].name}: choose resume=True, overwrite=True or another directory")
         else:
-            for path in earlier:
+            for path in sorted(earlier, key=lambda path: not path.name.endswith(INDEX)):
                 path.unlink()
         for name, text in (
             ("verdicts.json", json.dumps(self.step.verdicts.report, indent=1)),

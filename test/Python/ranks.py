@@ -44,6 +44,16 @@ def compiled(group, options, **more):
     return fp8.compile(steps.tupled, steps.state(), batch(0), recipe="coat", set=wire, group=group, zero=int("zero" in options), threads=1, **more)
 
 
+def state_is_whole(state):
+    """Returns whether this rank can read all of the state."""
+    try:
+        jax.tree.map(np.asarray, state)
+        return True
+    except RuntimeError as error:
+        assert "call step8.gather(state) on all ranks" in str(error), error
+        return False
+
+
 def loop(folder, options):
     """Runs a loop of calls, saves the state, and evaluates."""
     with fp8.Group() as group:
@@ -52,18 +62,23 @@ def loop(folder, options):
             state, metrics = step8(state, batch(number * group.size + group.rank))
             losses.append(float(metrics["loss"]))
         if "zero" in options:
-            try:
-                jax.tree.map(np.asarray, state)
-                raise AssertionError("expected an error about state that another rank owns")
-            except RuntimeError as error:
-                assert "call step8.gather(state) on all ranks" in str(error), error
+            assert not state_is_whole(state)
+            # The second set replaces the first, which is written at the same place. Nothing is brought together.
+            for _ in range(2):
+                step8.save_state(folder / "set.safetensors.index.json", state)
+            assert not state_is_whole(state)
         held_out = [batch(number) for number in range(5)]
         values = {"losses": losses, "heldout": fp8.evaluate(step8, state, batches=held_out)["heldout_loss"]}
         step8.save_state(folder / "saved.safetensors", state)
         fp8.export_weights(step8, folder / "weights", state)
         loaded = step8.load_state(folder / "saved.safetensors", state)
         kept = fp8.copy(state)
-        values["next"] = [float(step8(each, batch(group.rank))[1]["loss"]) for each in (state, loaded, kept)]
+        states = [state, loaded, kept]
+        if "zero" in options:
+            step8.save_state(folder / "set.safetensors.index.json", state)
+            assert state_is_whole(state)
+            states.append(step8.load_state(folder / "set.safetensors.index.json", state))
+        values["next"] = [float(step8(each, batch(group.rank))[1]["loss"]) for each in states]
         (folder / f"{group.rank}.json").write_text(json.dumps(values))
 
 
@@ -72,8 +87,26 @@ def trained(folder, options):
     with fp8.Group() as group:
         step8 = compiled(group, options)
         for begin, end in ((0, 2), (2, STEPS)):
-            trainer = fp8.Trainer(step8, folder / "run", progress=False, checkpoint_every=1, keep_checkpoints=2)
+            trainer = fp8.Trainer(step8, folder / "run", progress=False, checkpoint_every=1, keep_checkpoints=2, sharded_checkpoints="sharded" in options)
             trainer.fit(steps.state(), map(batch, range(begin * group.size, 100)), end, resume=True)
+
+
+def continued(folder, options):
+    """Takes a step from each checkpoint, on any number of ranks."""
+    with fp8.Group() as group:
+        step8 = compiled(group, options)
+        losses = []
+        for name in (f"run/checkpoint-{STEPS}.safetensors.index.json", "saved.safetensors", "set.safetensors.index.json"):
+            losses.append(float(step8(step8.load_state(folder / name, steps.state()), batch(group.rank))[1]["loss"]))
+        (folder / f"continued-{group.rank}.json").write_text(json.dumps(losses))
+
+
+def killed(folder, options):
+    """Trains with a checkpoint every second step."""
+    with fp8.Group() as group:
+        trainer = fp8.Trainer(compiled(group, ["zero"]), folder / "run", progress=False, checkpoint_every=2)
+        is_again = options[0] == "again"
+        trainer.fit(steps.state(), map(batch, range(is_again and 2 * group.size, 100)), STEPS, resume=is_again)
 
 
 def endless(folder, options):
@@ -203,17 +236,37 @@ class SameBits(Case):
         lines = [json.loads(line) for line in (self.folder / "run" / "log.jsonl").read_text().splitlines()]
         self.assertEqual(bits(line["loss"] for line in lines), bits(losses))
         self.assert_same_state(self.folder / "run" / f"checkpoint-{STEPS}.safetensors", state)
+        is_set = "zero" in options or "sharded" in options
+        suffixes = ("-00001-of-00002.safetensors", "-00002-of-00002.safetensors", ".safetensors.index.json") if is_set else (".safetensors",)
         checkpoints = sorted(path.name for path in (self.folder / "run").glob("checkpoint*"))
-        self.assertEqual(checkpoints, [f"checkpoint-{step}.safetensors" for step in (STEPS - 1, STEPS)])
+        self.assertEqual(checkpoints, [f"checkpoint-{step}{suffix}" for step in (STEPS - 1, STEPS) for suffix in suffixes])
+        if is_set:
+            sizes = [(self.folder / "run" / f"checkpoint-{STEPS}{suffix}").stat().st_size for suffix in suffixes[:2]]
+            self.assertLess(max(sizes), 0.75 * sum(sizes))
 
     def test_gradients_as_they_are(self):
-        self.compare()
+        self.compare("sharded")
 
     def test_gradients_in_f8(self):
         self.compare("f8")
 
     def test_state_dealt_to_the_ranks(self):
         self.compare("f8", "zero")
+        index = self.folder / "set.safetensors.index.json"
+        # Of the sets that were replaced nothing is left.
+        parts = set(json.loads(index.read_text())["weight_map"].values())
+        self.assertEqual({path.name for path in self.folder.glob("set*")}, parts | {index.name})
+        self.assertEqual(len(parts), 2)
+        import fp8_testing
+
+        want = fp8_testing.load_tensors(self.folder / "saved.safetensors")
+        self.assert_same_state(self.folder / "set.safetensors", want)
+        # On other numbers of ranks, dealt or not, a set is the state that one file is.
+        for ranks, options in ((1, ()), (3, ("zero",))):
+            self.by_mpi(self.program("continued", "f8", *options), ranks=ranks)
+            for rank in range(ranks):
+                losses = json.loads((self.folder / f"continued-{rank}.json").read_text())
+                self.assertEqual(len(set(losses)), 1, (ranks, options, losses))
 
 
 class Example(Case):
@@ -236,6 +289,43 @@ class Failures(Case):
         self.assertEqual(statuses, [1, -signal.SIGKILL])
         self.assertLess(time.time() - begin, 120)
         self.assertIn("fp8.RankError: rank 1 of 2: its process has ended", errors[0])
+
+    def test_a_rank_that_is_killed_while_it_writes(self):
+        import fp8_testing
+
+        self.by_mpi(self.program("killed", "never"))
+        run = self.folder / "run"
+        want = fp8_testing.load_tensors(run / f"checkpoint-{STEPS}.safetensors")
+        run.rename(self.folder / "want")
+        # A pipe without a reader blocks the second rank while it writes.
+        run.mkdir()
+        first, second = (run / f"checkpoint-{STEPS}-0000{i}-of-00002.safetensors" for i in (1, 2))
+        os.mkfifo(f"{second}.fp8-tmp")
+        ranks = self.by_sockets(self.program("killed", "now"))
+        for _ in range(3000):
+            if first.exists():
+                break
+            time.sleep(0.02)
+        ranks[1].kill()
+        statuses, errors = self.wait(ranks)
+        self.assertEqual(statuses, [1, -signal.SIGKILL])
+        self.assertIn("fp8.RankError: rank 1 of 2: its process has ended", errors[0])
+        self.assertEqual([path.name for path in run.glob("*.index.json")], ["checkpoint-2.safetensors.index.json"])
+        # The run continues from the last complete set.
+        self.by_mpi(self.program("killed", "again"))
+        found = fp8_testing.load_tensors(run / f"checkpoint-{STEPS}.safetensors")
+        self.assertEqual([name for name in want if want[name].tobytes() != found[name].tobytes()], [])
+        self.assertFalse(list(run.glob("*.fp8-tmp")))
+
+    def test_a_rank_that_cannot_write(self):
+        run = self.folder / "run"
+        # A folder blocks the path that the second rank writes.
+        (run / "checkpoint-4-00002-of-00002.safetensors.fp8-tmp").mkdir(parents=True)
+        statuses, errors = self.wait(self.by_sockets(self.program("killed", "never")))
+        self.assertEqual(statuses, [1, 1])
+        self.assertIn("fp8.RankError: rank 1 of 2: cannot write '", errors[0])
+        self.assertEqual([path.name for path in run.glob("*.index.json")], ["checkpoint-2.safetensors.index.json"])
+        self.assertFalse((run / "checkpoint-4-00001-of-00002.safetensors").exists())
 
     def test_another_state(self):
         statuses, errors = self.wait(self.by_sockets(self.program("failing", "state")))
@@ -274,7 +364,7 @@ class Failures(Case):
         statuses, errors = self.wait(ranks)
         self.assertEqual(statuses, [-signal.SIGINT, -signal.SIGINT], errors)
         lines = [json.loads(line) for line in (self.folder / "run" / "log.jsonl").read_text().splitlines()]
-        self.assertTrue((self.folder / "run" / f"checkpoint-{len(lines)}.safetensors").exists())
+        self.assertTrue((self.folder / "run" / f"checkpoint-{len(lines)}.safetensors.index.json").exists())
 
 
 class Alone(Case):

@@ -8,17 +8,21 @@
 // every=N (steps between checkpoints), profile, sharded (checkpoints), deal
 // (ranks own `seen` and `tokens`, as with ZeRO), ballast=MiB (size of each of
 // two more tensors that ranks own), and mistakes of one rank: differ=RANK (its
-// initial state), other=RANK (its file). wire=f8: the wire of the gradient.
+// initial state), other=RANK (its file), and in its third step nan=RANK (in its
+// gradient), disk=RANK (files must stay small from then on) and memory=RANK (it
+// allocates more than there is). wire=f8: the wire of the gradient.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fp8/Run/Ranks.h"
 
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <string>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <vector>
 
@@ -42,6 +46,28 @@ template <typename T> T *operand(fp8_step *step, int64_t number) {
   return static_cast<T *>(fp8_operand(step, ~number));
 }
 
+int64_t myRank = 0;
+
+/// Makes the mistakes of a rank's third step.
+void makeMistakes(float *gradient) {
+  static int64_t steps = 0;
+  if (++steps != 3)
+    return;
+  if (number("nan", -1) == myRank)
+    gradient[5] = NAN;
+  if (number("disk", -1) == myRank) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit = {64, RLIM_INFINITY};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  if (number("memory", -1) == myRank) {
+    rlimit limit = {rlim_t(2) << 30, RLIM_INFINITY};
+    setrlimit(RLIMIT_AS, &limit);
+    std::vector<char> data(size_t(4) << 30);
+    gradient[0] += data[number("memory", 0)];
+  }
+}
+
 /// Computes the gradient of mean |w - x|^2 / 2 in the arena and takes the step;
 /// records its rows and tokens.
 void entry(fp8_step *step) {
@@ -62,6 +88,7 @@ void entry(fp8_step *step) {
       *loss += difference * difference / static_cast<float>(2 * rows);
     }
   }
+  makeMistakes(gradient);
   *tokens = 0;
   const int32_t *text = operand<int32_t>(step, Text);
   for (int64_t i = 0; i < rows * 8; ++i)
@@ -149,8 +176,6 @@ fp8_executable *build(const char *name, fp8_entry_fn function,
     std::fprintf(stderr, "%s\n", fp8_last_error());
   return executable;
 }
-
-int64_t myRank = 0;
 
 int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
   std::vector<Tensor> state = {

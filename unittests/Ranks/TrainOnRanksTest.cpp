@@ -269,6 +269,44 @@ TEST_F(TrainOnRanks, AnErrorOfOneRankEndsAll) {
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
 }
 
+TEST_F(TrainOnRanks, ARankThatSeesNaNEndsAll) {
+  for (const char *wire : {"wire=f8", "backward"}) {
+    // The loss of a step is that of the weights before it.
+    EXPECT_EQ(run(3, {dir / wire, "9", "2", "every=2", "nan=1", wire}),
+              (std::vector<int>{3, 3, 3}));
+    std::string message = errors(),
+                expected =
+                    "step 4: the loss is nan; first non-finite value: w[5] is "
+                    "nan; rank 1 "
+                    "of 3 was the first with such a value, in its part of "
+                    "'gradient w' of "
+                    "step 3; the last good checkpoint is " +
+                    (dir / (std::string(wire) + "/checkpoint-2.safetensors"));
+    EXPECT_EQ(message.find(expected), 0u) << message;
+    EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
+  }
+}
+
+TEST_F(TrainOnRanks, ARankWithoutMemoryEndsAll) {
+  EXPECT_EQ(run(3, {dir / "out", "9", "2", "every=2", "memory=1"}),
+            (std::vector<int>{1, 1, 1}));
+  std::string message = errors();
+  EXPECT_EQ(message, "rank 1 of 3: out of memory\n");
+  EXPECT_EQ(tensor("out", 2, "w").size(), 256u);
+}
+
+TEST_F(TrainOnRanks, ARankWithAFullDiskEndsAll) {
+  EXPECT_EQ(run(3, {dir / "out", "9", "2", "every=2", "deal", "disk=1"}),
+            (std::vector<int>{1, 1, 1}));
+  std::string message = errors();
+  EXPECT_EQ(message.find("rank 1 of 3: cannot write '"), 0u) << message;
+  EXPECT_NE(message.find("the last checkpoint is " +
+                         (dir / "out/checkpoint-2.safetensors.index.json")),
+            std::string::npos)
+      << message;
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
+}
+
 TEST_F(TrainOnRanks, OneSignalStopsAllAfterTheSameStep) {
   start(2, {dir / "out", "100000", "2", "backward=2"});
   for (int i = 0;

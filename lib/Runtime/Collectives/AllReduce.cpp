@@ -98,6 +98,8 @@ Slice resultOf(const Reduction &reduction, int64_t rank, int64_t ranks) {
 
 namespace {
 
+/// More than the number of ranks: the factor of the other number in a report.
+constexpr int64_t maxRanks = 1 << 20;
 /// The number of elements processed at a time, which fit the L1 cache.
 constexpr int64_t chunkSize = 2048;
 
@@ -131,6 +133,10 @@ struct Tensor {
   void reduce(Slice slice, const std::vector<const char *> &pieces, char *wire);
   /// Reads a slice of the result from the wire.
   void decode(Slice slice, const char *wire) const;
+  /// If the reduced slice on the wire has a value that is not finite, returns
+  /// the first rank whose piece has one; -1 if there is none.
+  int64_t findNonFinite(Slice slice, const std::vector<const char *> &pieces,
+                        const char *wire) const;
 
   const Reduction &reduction;
   const fp8_all_reduce &what;
@@ -138,6 +144,7 @@ struct Tensor {
   int64_t ranks, size;
   std::vector<int> exponents; // of scales, by block
   int64_t saturated = 0;      // codes of the result; finally of all ranks
+  int64_t nonFinite = -1;     // the rank that sent a value that is not finite
 
 private:
   template <typename Format> float scaleLimit() const { return Format::max; }
@@ -324,6 +331,33 @@ void Tensor::decode(Slice slice, const char *wire) const {
   }
 }
 
+/// Returns the type of the values that travel.
+static fp8_dtype wireType(const fp8_all_reduce &what) {
+  switch (what.wire) {
+  case FP8_WIRE_F8_E4M3FN:
+    return FP8_DTYPE_F8_E4M3FN;
+  case FP8_WIRE_F8_E5M2:
+    return FP8_DTYPE_F8_E5M2;
+  case FP8_WIRE_BF16:
+    return FP8_DTYPE_BF16;
+  default:
+    return static_cast<fp8_dtype>(what.dtype);
+  }
+}
+
+int64_t Tensor::findNonFinite(Slice slice,
+                              const std::vector<const char *> &pieces,
+                              const char *wire) const {
+  bool isSum = what.reduction == FP8_REDUCE_SUM || isMean();
+  TensorType type{wireType(what), {slice.count}};
+  if (!isSum || firstNonFinite(wire, type) < 0)
+    return -1;
+  for (size_t rank = 0; rank < pieces.size(); ++rank)
+    if (firstNonFinite(pieces[rank], type) >= 0)
+      return static_cast<int64_t>(rank);
+  return -1; // The sum is too large.
+}
+
 //===----------------------------------------------------------------------===//
 // Buckets
 //===----------------------------------------------------------------------===//
@@ -342,6 +376,7 @@ private:
   Buffers encode();
   std::vector<char> reduce(const Buffers &received);
   void distribute(const std::vector<char> &mine);
+  void adaptScale(const Tensor &tensor);
   void decode(int64_t rank, const char *wire);
   void exchange(const Buffers &sends, Buffers &receives);
   int64_t bytesOf(int64_t rank) const;
@@ -464,12 +499,13 @@ Bucket::Buffers Bucket::encode() {
   return sends;
 }
 
-/// Returns what this rank sends to all: results, followed by the number of
-/// saturated codes of each tensor.
+/// Returns what this rank sends to all: results, followed by a report on each
+/// tensor: the number of saturated codes, and a rank that sent a value that is
+/// not finite.
 std::vector<char> Bucket::reduce(const Buffers &received) {
   std::vector<char> results(resultBytesOf(group.rank())), kept;
-  char *counts = results.data() + results.size() -
-                 static_cast<int64_t>(tensors.size() * sizeof(int64_t));
+  char *reports = results.data() + results.size() -
+                  static_cast<int64_t>(tensors.size() * sizeof(int64_t));
   std::vector<const char *> pieces;
   for (int64_t rank = 0; rank < group.size(); ++rank)
     pieces.push_back(rank == group.rank() ? own.data() : received[rank].data());
@@ -478,21 +514,24 @@ std::vector<char> Bucket::reduce(const Buffers &received) {
     Tensor &tensor = tensors[i];
     Slice slice = tensor.slice(group.rank());
     int64_t size = tensor.bytes(group.rank());
+    int64_t nonFinite = -1;
     if (tensor.isFromOwner()) {
       tensor.encode(tensor.result(group.rank()), next);
     } else if (tensor.isToOwner()) {
       kept.resize(size);
       tensor.reduce(slice, pieces, kept.data());
+      nonFinite = tensor.findNonFinite(slice, pieces, kept.data());
       tensor.decode(slice, kept.data());
     } else {
       tensor.reduce(slice, pieces, next);
+      nonFinite = tensor.findNonFinite(slice, pieces, next);
     }
     next += tensor.resultBytes(group.rank());
     for (const char *&piece : pieces)
       piece += size;
-    std::memcpy(counts + i * sizeof(int64_t), &tensor.saturated,
-                sizeof(int64_t));
+    int64_t report = tensor.saturated * maxRanks + nonFinite + 1;
     tensor.saturated = 0;
+    std::memcpy(reports + i * sizeof(report), &report, sizeof(report));
   }
   return results;
 }
@@ -503,11 +542,24 @@ void Bucket::decode(int64_t rank, const char *wire) {
     wire += tensor.resultBytes(rank);
   }
   for (Tensor &tensor : tensors) {
-    int64_t saturated;
-    std::memcpy(&saturated, wire, sizeof(saturated));
-    tensor.saturated += saturated;
-    wire += sizeof(saturated);
+    int64_t report;
+    std::memcpy(&report, wire, sizeof(report));
+    tensor.saturated += report / maxRanks;
+    if (tensor.nonFinite < 0)
+      tensor.nonFinite = report % maxRanks - 1;
+    wire += sizeof(report);
   }
+}
+
+/// Updates mu, and notes how the tensor has travelled.
+void Bucket::adaptScale(const Tensor &tensor) {
+  float *control = tensor.reduction.control;
+  int64_t elements = tensor.what.elements;
+  updateMu(control, tensor.saturated, elements, tensor.ranks);
+  double share = static_cast<double>(tensor.saturated) /
+                 static_cast<double>(std::max<int64_t>(elements, 1));
+  group.noteScale({tensor.what.label ? tensor.what.label : "", control[0],
+                   control[1], share});
 }
 
 void Bucket::distribute(const std::vector<char> &mine) {
@@ -524,10 +576,12 @@ void Bucket::distribute(const std::vector<char> &mine) {
   group.exchange(sends, receives);
   for (int64_t rank = 0; rank < group.size(); ++rank)
     decode(rank, rank == group.rank() ? mine.data() : theirs[rank].data());
-  for (const Tensor &tensor : tensors)
+  for (const Tensor &tensor : tensors) {
     if (isFloat8(tensor.what.wire))
-      updateMu(tensor.reduction.control, tensor.saturated, tensor.what.elements,
-               tensor.ranks);
+      adaptScale(tensor);
+    if (tensor.nonFinite >= 0)
+      group.noteNonFinite(tensor.nonFinite, tensor.what.label);
+  }
 }
 
 void Bucket::run() {

@@ -104,8 +104,10 @@ void fp8_group::run() {
         job->work();
       } catch (const Error &error) {
         problem = error;
+      } catch (const std::bad_alloc &) {
+        problem = Error(FP8_ERROR_MEMORY, "out of memory between the ranks");
       } catch (const std::exception &error) {
-        problem = Error(FP8_ERROR_MEMORY, error.what());
+        problem = Error(FP8_ERROR_INTERNAL, error.what());
       }
     }
     lock.lock();
@@ -263,6 +265,35 @@ std::vector<std::string> fp8_group::gatherNow(const std::string &mine) {
   }
   exchange(sends, receives);
   return all;
+}
+
+void fp8_group::beginRun() {
+  std::lock_guard<std::mutex> lock(mutex);
+  ++runs;
+  scales.clear();
+}
+
+void fp8_group::noteScale(const WireScale &scale) {
+  std::lock_guard<std::mutex> lock(mutex);
+  scales.push_back(scale);
+}
+
+std::vector<WireScale> fp8_group::wireScales() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return scales;
+}
+
+void fp8_group::noteNonFinite(int64_t rank, const char *label) {
+  std::lock_guard<std::mutex> lock(mutex);
+  int64_t run = runs;
+  if (!source || source->lastRun < run - 1)
+    source = NonFiniteSource{run, run, rank, label ? label : ""};
+  source->lastRun = run;
+}
+
+std::optional<NonFiniteSource> fp8_group::nonFiniteSource() {
+  std::lock_guard<std::mutex> lock(mutex);
+  return source && source->lastRun == runs ? source : std::nullopt;
 }
 
 std::vector<std::string> fp8_group::gather(const std::string &mine) {

@@ -23,6 +23,21 @@
 
 namespace fp8::rt {
 
+/// Where the first value that is not finite came from, in consecutive runs that
+/// all had such values.
+struct NonFiniteSource {
+  int64_t firstRun, lastRun; // by number
+  int64_t rank;              // which sent it to be summed
+  std::string label;         // of the sum
+};
+
+/// How a sum has travelled on an f8 wire.
+struct WireScale {
+  std::string label;
+  double mu, age;    // the next sum's
+  double saturation; // fraction of the codes of this sum
+};
+
 /// A job of the group's thread.
 struct GroupJob {
   std::function<void()> work;
@@ -86,6 +101,21 @@ struct fp8_group {
   /// Does the same as gather, for jobs.
   std::vector<std::string> gatherNow(const std::string &mine);
   void noteSent(int64_t bytes) { sent += bytes; }
+  /// For jobs: notes, on all ranks, that a rank has sent a value that is not
+  /// finite, to a sum with this label.
+  void noteNonFinite(int64_t rank, const char *label);
+
+  /// For jobs: notes how a sum of the last run has travelled.
+  void noteScale(const fp8::rt::WireScale &scale);
+  /// Returns what was noted, in the order of the run.
+  std::vector<fp8::rt::WireScale> wireScales();
+
+  /// Counts the runs of steps.
+  void beginRun();
+  int64_t numRuns() const { return runs; }
+  /// Returns where values that are not finite in the last run come from, as far
+  /// as sums over the ranks show it.
+  std::optional<fp8::rt::NonFiniteSource> nonFiniteSource();
 
   /// Returns what each rank has passed, by rank. Blocks.
   std::vector<std::string> gather(const std::string &mine);
@@ -108,7 +138,7 @@ private:
   fp8_transport transport;
   double timeout;
   int64_t bucketLimit;
-  std::atomic<int64_t> sent{0}, largestBuffers{0};
+  std::atomic<int64_t> sent{0}, largestBuffers{0}, runs{0};
   std::vector<int64_t> allProcesses;
   std::vector<int64_t>
       nearProcesses; // of ranks that this process can see, else 0
@@ -116,8 +146,10 @@ private:
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Job> queue;
-  std::optional<fp8::rt::Error> failure; // the first one
-  bool isToldElsewhere = false;          // the rank that failed reports it
+  std::optional<fp8::rt::NonFiniteSource> source;
+  std::vector<fp8::rt::WireScale> scales; // of the last run
+  std::optional<fp8::rt::Error> failure;  // the first one
+  bool isToldElsewhere = false;           // the rank that failed reports it
   bool isStopping = false, isAborted = false;
   std::atomic<bool> isCancelled{false};
   std::thread thread;

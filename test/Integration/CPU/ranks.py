@@ -118,6 +118,21 @@ def sequences():
     return Case(loss, params, {"tokens": tokens, "mask": mask}, optax.adam(1e-2))
 
 
+def clipped_by_layer():
+    """An optimizer that is a scan over layers, and clips the momentum of each by its own norm."""
+
+    def layer(_, inputs):
+        moment = jax.tree.map(lambda g, m: 0.9 * m + g, *inputs)
+        return None, (jax.tree.map(lambda m: m / jnp.maximum(1, optax.global_norm(moment) / 0.05), moment), moment)
+
+    def update(grads, state, params=None):
+        updates, state = jax.lax.scan(layer, None, (grads["layers"], state))[1]
+        return {**grads, "layers": updates}, state
+
+    momentum = optax.GradientTransformation(lambda params: jax.tree.map(jnp.zeros_like, params["layers"]), update)
+    return dataclasses.replace(sequences(), optimizer=optax.chain(momentum, optax.sgd(0.3)))
+
+
 def averaged():
     """A running average of the weights, with gradients summed over two calls."""
     return dataclasses.replace(regression(), optimizer=optax.MultiSteps(optax.chain(optax.sgd(0.1, momentum=0.9), optax.ema(0.5)), 2))
@@ -165,7 +180,7 @@ def step_of(case):
     return step
 
 
-CASES = {"regression": regression, "micro-batches": micro_batches, "sequences": sequences, "averaged": averaged}
+CASES = {"regression": regression, "micro-batches": micro_batches, "sequences": sequences, "averaged": averaged, "clipped by layer": clipped_by_layer}
 CASES |= {"dropout": with_dropout, "dropout in micro-batches": lambda: dataclasses.replace(with_dropout(), micro=2, stacked=True), "dropout by rbg": lambda: with_dropout("rbg")}
 CASES |= {"dropout in layers": lambda: dataclasses.replace(sequences(), key=jax.random.key(3))}
 CASES |= {"stacked": lambda: dataclasses.replace(regression(), micro=2, stacked=True, careful=True)}
@@ -315,10 +330,10 @@ def killed(fixture):
 
 
 def profiled(fixture):
-    """collectives.json, the table and the timeline agree on what is sent."""
+    """collectives.json, the table and the timeline agree on what is sent, and the trace has mu."""
     folder = fixture.prepare("sequences")
     out = folder / "profiled"
-    process = fixture.start(folder, 2, "fp8_lm", out, "--zero", 1, "--profile", "--overwrite")
+    process = fixture.start(folder, 2, "fp8_lm", out, "--zero", 1, "--profile", "--trace", "--overwrite")
     said, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     found = json.loads((out / "collectives.json").read_text())
@@ -327,10 +342,25 @@ def profiled(fixture):
     labels = {row["label"] for row in rows}
     missing = [row["what"] for row in verdicts if not any(row["what"] in label for label in labels)]
     assert len(rows) > 10 and not missing, f"expected {missing} among {labels}"
+    # Each has a verdict: what its owner sends, and gradients, which travel one way.
+    unknown = labels - {row["what"] for row in verdicts}
+    assert not unknown, f"expected verdicts on {unknown}"
+    sent = {row["what"]: row["bytes"] for row in verdicts if row["operation"] == "owner" and row["wire"] == "f16" and row["bytes"] == 2 * np.prod(row["shape"])}
+    assert sent.keys() == {f"owner of params['layers']['{name}']" for name in ("down", "qkv", "up")}, f"expected masters but got {sent}"
+    gradients = [row for row in verdicts if row["reason"].endswith("to the owner of its shard alone")]
+    assert gradients and all(row["bytes"] == np.prod(row["shape"]) + 4 for row in gradients if row["wire"] == "f8E4M3FN"), f"expected one way but got {gradients}"
     for key in ("bytes", "microseconds", "waited_microseconds"):
         total = sum(row[key] * row["runs"] for row in rows) / STEPS
         assert abs(total - step[key]) <= 1e-6 * total, f"expected {key} {total} a step but got {step[key]}"
     assert all(0 <= row["hidden"] <= 1 and row["runs"] % STEPS == 0 for row in rows) and 0 <= found["hidden"] <= 1
+
+    # The trace shows the automatic scales that the state has.
+    lines = [json.loads(line)["tensors"] for line in (out / "trace.jsonl").read_text().splitlines()]
+    state = {path: value for path, value in t.load_tensors(out / f"checkpoint-{STEPS}.safetensors").items() if path.endswith(".all_reduce.mu")}
+    assert len(lines) == STEPS and len(state) > 3, f"expected mu of gradients but got {list(state)}"
+    for path, value in state.items():
+        traced = lines[-1]["gradient " + path.removeprefix("fp8.").removesuffix(".all_reduce.mu")]
+        assert [np.float32(traced["mu"]), np.float32(traced["mu_age"])] == value.tolist() and 0 <= traced["saturation"] < 0.01, f"expected {value} for {path} but got {traced}"
 
     # The table has a row for each collective, with layers summed, and the same sums.
     table = said[said.index("between ranks") :].splitlines()[1:]

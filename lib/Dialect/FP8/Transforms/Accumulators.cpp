@@ -9,14 +9,22 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 unsigned Accumulators::add(DenseElementsAttr initial, Combine combine) {
-  accumulators.push_back({initial, std::move(combine)});
+  accumulators.push_back({Attribute(initial), std::move(combine)});
+  return accumulators.size() - 1;
+}
+
+unsigned Accumulators::add(BlockArgument initial, Combine combine) {
+  accumulators.push_back({Value(initial), std::move(combine)});
   return accumulators.size() - 1;
 }
 
 void Accumulators::record(unsigned accumulator, Value value,
-                          ArrayRef<LayerSlot> slots) {
+                          ArrayRef<LayerSlot> slots, RankedTensorType type) {
   Operation *op = value.getDefiningOp();
-  records[op].push_back({accumulator, value, SmallVector<LayerSlot>(slots)});
+  if (!type)
+    type = cast<RankedTensorType>(value.getType());
+  records[op].push_back(
+      {accumulator, value, SmallVector<LayerSlot>(slots), type});
 }
 
 void Accumulators::combine(const Record &record,
@@ -24,8 +32,7 @@ void Accumulators::combine(const Record &record,
   Location loc = record.value.getLoc();
   builder.setInsertionPointAfterValue(record.value);
   Value &whole = values[record.accumulator];
-  auto type = cast<RankedTensorType>(record.value.getType());
-  Value before = sliceSlots(builder, loc, whole, record.slots, type);
+  Value before = sliceSlots(builder, loc, whole, record.slots, record.type);
   Value after = accumulators[record.accumulator].combine(builder, loc, before,
                                                          record.value);
   whole = updateSlots(builder, loc, whole, record.slots, after);
@@ -107,9 +114,14 @@ SmallVector<Value> Accumulators::materialize() {
   Block &body = function.getBody().front();
   builder.setInsertionPointToStart(&body);
   SmallVector<Value> values;
-  for (const Accumulator &accumulator : accumulators)
-    values.push_back(stablehlo::ConstantOp::create(
-        builder, function.getLoc(), cast<ElementsAttr>(accumulator.initial)));
+  for (const Accumulator &accumulator : accumulators) {
+    if (auto value = dyn_cast<Value>(accumulator.initial))
+      values.push_back(value);
+    else
+      values.push_back(stablehlo::ConstantOp::create(
+          builder, function.getLoc(),
+          cast<ElementsAttr>(cast<Attribute>(accumulator.initial))));
+  }
   thread(body, values);
   return values;
 }

@@ -1,6 +1,6 @@
 //===- Accumulators.h - Sums over the ops of a step -------------*- C++ -*-===//
 //
-// An accumulator is a small tensor that ops of a step add to when they run: in
+// An accumulator is a small tensor that ops of a step change when they run: in
 // a loop over micro-batches every iteration adds to it, in a branch only the
 // one that is taken, and in a loop over layers every layer adds to its own
 // slot. The accumulators are passed from op to op, in program order, through
@@ -34,12 +34,16 @@ public:
   using Combine = std::function<Value(OpBuilder &builder, Location loc,
                                       Value before, Value value)>;
 
-  /// Adds an accumulator and returns its number. Its shape is that of the slots
-  /// followed by that of a recorded value; it starts as `initial`.
+  /// Adds an accumulator and returns its number. Its shape is that of all slots
+  /// followed by that of one slot's value; it starts as `initial`.
   unsigned add(DenseElementsAttr initial, Combine combine);
+  /// Does the same for one that starts as an argument of the function.
+  unsigned add(BlockArgument initial, Combine combine);
 
-  /// Records `value`, the result of an op, whenever that op runs.
-  void record(unsigned accumulator, Value value, ArrayRef<LayerSlot> slots);
+  /// Records `value`, the result of an op, whenever that op runs. The slot's
+  /// value has `type`; without it, the type of `value`.
+  void record(unsigned accumulator, Value value, ArrayRef<LayerSlot> slots,
+              RankedTensorType type = {});
 
   /// Rewrites the function so that it records, and returns the final values of
   /// the accumulators.
@@ -47,13 +51,14 @@ public:
 
 private:
   struct Accumulator {
-    DenseElementsAttr initial;
+    PointerUnion<Attribute, Value> initial;
     Combine combine;
   };
   struct Record {
     unsigned accumulator;
     Value value;
     SmallVector<LayerSlot> slots;
+    RankedTensorType type;
   };
 
   void thread(Block &block, MutableArrayRef<Value> values);

@@ -1,5 +1,6 @@
 //===- DataParallel.cpp - A step for one device on several ranks ----------===//
 
+#include "../Accumulators.h"
 #include "../EffectiveRecipe.h"
 #include "../OperandRows.h"
 #include "Propagation.h"
@@ -8,6 +9,7 @@
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
@@ -87,8 +89,12 @@ private:
   FailureOr<Reduction> reductionOf(Value value);
   FailureOr<Reduction> reductionOfLoss();
   std::string labelOf(Value value);
+  std::string findLabel(Value value, bool sliced);
+  std::string labelOfResult(OpOperand &use);
   StringRef getReasonNotNarrowed(Value value);
-  Value addMu(AllReduceOp reduce);
+  AllReduceOp narrow(OpBuilder &builder, AllReduceOp reduce, Value mu);
+  BlockArgument addMu(AllReduceOp reduce, ArrayRef<LayerSlot> slots);
+  void addMus();
   void insertForBooleans(Value value, Reduction reduction);
   LogicalResult insert(Value value, Reduction reduction);
   LogicalResult verifyOrder();
@@ -99,6 +105,8 @@ private:
   AllReduceRecipe wire;
   bool globalAmax;
   llvm::StringSet<> muNames;
+  /// The reductions that need a mu.
+  SmallVector<AllReduceOp> withoutMu;
   llvm::SetVector<Value> whole;
   std::unique_ptr<Propagation> layouts;
   /// The values that the new state, and the loss, depend on.
@@ -277,35 +285,99 @@ FailureOr<Reduction> DataParallelism::reductionOf(Value value) {
             "it is made, or by nothing";
 }
 
-/// Returns "gradient PATH" if a state of the same shape follows elementwise.
+/// Returns "gradient PATH" if a use is a result that is the new state PATH, and
+/// the path of any other result; "" for other uses.
+std::string DataParallelism::labelOfResult(OpOperand &use) {
+  if (!isa<func::ReturnOp>(use.getOwner()))
+    return "";
+  for (const SignatureResult &result : signature.results) {
+    if (result.index != use.getOperandNumber())
+      continue;
+    if (result.kind != ResultKind::State)
+      return result.path;
+    const SignatureArg *state = signature.findArg(result.statePath);
+    return "gradient " + (state && !state->parameter.empty()
+                              ? state->parameter
+                              : result.statePath);
+  }
+  return "";
+}
+
+/// Returns the value whose elements follow from those of a used value one by
+/// one: another form of it, the stack that it becomes a part of, with `sliced`
+/// a part of it, or the result of the loop or branch that returns it. Null if
+/// there is none.
+static Value followByElement(OpOperand &use, bool sliced) {
+  Operation *op = use.getOwner();
+  if (isa<stablehlo::ReturnOp>(op)) {
+    Operation *parent = op->getParentOp();
+    bool isResult =
+        isa<stablehlo::WhileOp, stablehlo::IfOp, stablehlo::CaseOp>(parent) &&
+        op->getNumOperands() == parent->getNumResults();
+    return isResult ? parent->getResult(use.getOperandNumber()) : Value();
+  }
+  if (op->getNumResults() != 1)
+    return Value();
+  auto from = cast<ShapedType>(use.get().getType());
+  auto to = cast<ShapedType>(op->getResult(0).getType());
+  bool isPart = (isa<stablehlo::DynamicUpdateSliceOp>(op) &&
+                 use.getOperandNumber() == 1) ||
+                (sliced && isa<stablehlo::DynamicSliceOp>(op) &&
+                 use.getOperandNumber() == 0);
+  bool isForm = isa<stablehlo::ReshapeOp, stablehlo::BroadcastInDimOp>(op)
+                    ? from.getNumElements() == to.getNumElements()
+                    : from.getShape() == to.getShape();
+  return isPart || isForm ? op->getResult(0) : Value();
+}
+
+/// Returns "gradient PATH" if the state PATH follows elementwise, as a whole
+/// or, in a loop over a stack, part by part.
 std::string DataParallelism::labelOf(Value value) {
+  std::string label = findLabel(value, /*sliced=*/false);
+  if (label.empty())
+    label = findLabel(value, /*sliced=*/true);
+  return label.empty() ? "sum over rows" : label;
+}
+
+/// Returns the label of the first result that follows elementwise, or "".
+std::string DataParallelism::findLabel(Value value, bool sliced) {
   llvm::DenseSet<Value> seen;
   SmallVector<Value> worklist{value};
-  auto shape = cast<ShapedType>(value.getType()).getShape();
   while (!worklist.empty()) {
     Value next = worklist.pop_back_val();
-    if (cast<ShapedType>(next.getType()).getShape() != shape ||
-        !seen.insert(next).second)
+    if (!seen.insert(next).second)
       continue;
     for (OpOperand &use : next.getUses()) {
-      if (isa<func::ReturnOp>(use.getOwner())) {
-        for (const SignatureResult &result : signature.results)
-          if (result.index == use.getOperandNumber() &&
-              result.kind == ResultKind::State) {
-            const SignatureArg *state = signature.findArg(result.statePath);
-            std::string path = state && !state->parameter.empty()
-                                   ? state->parameter
-                                   : result.statePath;
-            return "gradient " + path;
-          } else if (result.index == use.getOperandNumber()) {
-            return result.path;
-          }
-      } else if (use.getOwner()->getNumResults() == 1) {
-        worklist.push_back(use.getOwner()->getResult(0));
-      }
+      std::string label = labelOfResult(use);
+      if (!label.empty())
+        return label;
+      if (Value follows = followByElement(use, sliced))
+        worklist.push_back(follows);
     }
   }
-  return "sum over rows";
+  return "";
+}
+
+/// Returns the slots of mu for a reduction in these loops, one for each
+/// iteration; nothing if a loop has no fixed number of iterations, or if
+/// slots cannot be numbered.
+static std::optional<SmallVector<LayerSlot>> slotsOfIterations(Block *block) {
+  SmallVector<LayerSlot> slots;
+  for (Operation *op = block->getParentOp(); !isa<func::FuncOp>(op);
+       block = op->getBlock(), op = op->getParentOp()) {
+    auto loop = dyn_cast<stablehlo::WhileOp>(op);
+    if (!loop)
+      continue;
+    std::optional<stablehlo::CountedLoop> counted =
+        stablehlo::matchCountedLoop(loop);
+    if (!counted || block != &loop.getBody().front() ||
+        std::abs(counted->step) != 1)
+      return std::nullopt;
+    slots.insert(slots.begin(),
+                 {block->getArgument(counted->counter), counted->step,
+                  -counted->step * counted->lower, counted->trips});
+  }
+  return slots;
 }
 
 /// Returns why a value travels without a narrower wire format; empty if it
@@ -320,14 +392,32 @@ StringRef DataParallelism::getReasonNotNarrowed(Value value) {
     return "a single number";
   if (!type.getElementType().isF32())
     return "not in f32";
-  // (In a loop, mu would have no single state.)
-  if (value.getParentBlock() != &func.getBody().front())
-    return "made whole in a loop or a branch";
+  if (wire.isFP8() && !slotsOfIterations(value.getParentBlock()))
+    return "made whole in a loop that may run any number of times: mu is state "
+           "of each iteration";
   return "";
 }
 
-/// Adds FP8-LM's automatic scale to the state, as zeros: it is not yet known.
-Value DataParallelism::addMu(AllReduceOp reduce) {
+/// Replaces a reduction by one that travels as the recipe says.
+AllReduceOp DataParallelism::narrow(OpBuilder &builder, AllReduceOp reduce,
+                                    Value mu) {
+  IntegerAttr block = wire.tile == StorageTiling::Group128
+                          ? builder.getI64IntegerAttr(128)
+                          : IntegerAttr();
+  auto narrow = AllReduceOp::create(
+      builder, reduce.getLoc(), reduce.getType(0), mu ? mu.getType() : Type(),
+      reduce.getReduction(), reduce.getInput(), mu, wire.format, block,
+      /*shard=*/IntegerAttr(), reduce.getLabelAttr());
+  narrow->setDiscardableAttrs(reduce->getDiscardableAttrDictionary());
+  reduce.getResult().replaceAllUsesWith(narrow.getResult());
+  reduce.erase();
+  return narrow;
+}
+
+/// Adds FP8-LM's automatic scale to the state, as zeros: it is not yet known. A
+/// reduction in a loop has one for each iteration.
+BlockArgument DataParallelism::addMu(AllReduceOp reduce,
+                                     ArrayRef<LayerSlot> slots) {
   Builder builder(func.getContext());
   StringRef label = reduce.getLabel().value_or("");
   label.consume_front("gradient ");
@@ -335,7 +425,11 @@ Value DataParallelism::addMu(AllReduceOp reduce) {
   for (unsigned copy = 2; !muNames.insert(name).second; ++copy)
     name = base + "." + std::to_string(copy);
   StringAttr path = builder.getStringAttr(name + ".mu");
-  auto type = RankedTensorType::get({2}, builder.getF32Type());
+  SmallVector<int64_t> shape;
+  for (const LayerSlot &slot : slots)
+    shape.push_back(slot.count);
+  shape.push_back(2);
+  auto type = RankedTensorType::get(shape, builder.getF32Type());
   unsigned index = func.getNumArguments();
   (void)func.insertArgument(
       index, type,
@@ -350,6 +444,25 @@ Value DataParallelism::addMu(AllReduceOp reduce) {
       builder.getDictionaryAttr({builder.getNamedAttr(kPathAttr, path),
                                  builder.getNamedAttr(kStateAttr, path)}));
   return func.getArgument(index);
+}
+
+/// Gives the reductions that need it their mu, through the loops and branches
+/// around them.
+void DataParallelism::addMus() {
+  Accumulators mus(func);
+  auto type = RankedTensorType::get({2}, Float32Type::get(func.getContext()));
+  for (AllReduceOp reduce : withoutMu) {
+    SmallVector<LayerSlot> slots = *slotsOfIterations(reduce->getBlock());
+    unsigned mu =
+        mus.add(addMu(reduce, slots), [&](OpBuilder &builder, Location,
+                                          Value before, Value reduced) {
+          return narrow(builder, reduced.getDefiningOp<AllReduceOp>(), before)
+              .getNewMu();
+        });
+    mus.record(mu, reduce.getResult(), slots, type);
+  }
+  Operation *end = func.getBody().front().getTerminator();
+  end->insertOperands(end->getNumOperands(), mus.materialize());
 }
 
 /// Booleans travel as bytes.
@@ -385,26 +498,17 @@ LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
   builder.setInsertionPointAfterValue(value);
   auto reduce = AllReduceOp::create(builder, value.getLoc(), reduction, value,
                                     builder.getStringAttr(labelOf(value)));
+  value.replaceAllUsesExcept(reduce.getResult(), reduce);
   StringRef reason = getReasonNotNarrowed(value);
-  if (reason.empty()) {
+  bool isNarrow = reason.empty();
+  if (isNarrow)
     reason = "a gradient, as all_reduce of the recipe says";
-    IntegerAttr block = wire.tile == StorageTiling::Group128
-                            ? builder.getI64IntegerAttr(128)
-                            : IntegerAttr();
-    Value mu = wire.isFP8() ? addMu(reduce) : Value();
-    auto narrow = AllReduceOp::create(
-        builder, value.getLoc(), value.getType(), mu ? mu.getType() : Type(),
-        reduction, value, mu, wire.format, block, /*shard=*/IntegerAttr(),
-        reduce.getLabelAttr());
-    reduce.erase();
-    reduce = narrow;
-    if (mu)
-      func.getBody().front().getTerminator()->insertOperands(
-          func.getNumResults() - 1, reduce.getNewMu());
-  }
   reduce->setAttr(FP8Dialect::kWireReasonAttrName,
                   builder.getStringAttr(reason));
-  value.replaceAllUsesExcept(reduce.getResult(), reduce);
+  if (isNarrow && wire.isFP8())
+    withoutMu.push_back(reduce);
+  else if (isNarrow)
+    narrow(builder, reduce, Value());
   return success();
 }
 
@@ -468,7 +572,11 @@ LogicalResult DataParallelism::run() {
   for (auto [value, reduction] : decided)
     if (failed(insert(value, reduction)))
       return failure();
-  return verifyOrder();
+  if (failed(verifyOrder()))
+    return failure();
+  // Loops that mu passes through are replaced.
+  addMus();
+  return success();
 }
 
 namespace {
