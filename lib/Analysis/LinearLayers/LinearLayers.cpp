@@ -450,12 +450,7 @@ std::string Analyzer::getUpdatedParameter(Value gradient) const {
 /// is none, such as a moment, which the gradient updates, too.
 std::string Analyzer::getParameterOfResult(unsigned result) const {
   auto path = function.getResultAttrOfType<StringAttr>(result, "fp8.state");
-  if (path)
-    for (BlockArgument arg : function.getArguments())
-      if (function.getArgAttr(arg.getArgNumber(), "fp8.path") == path &&
-          origins.get(arg) == Origin::Weight)
-        return path.str();
-  return "";
+  return path && origins.isWeight(path) ? path.str() : "";
 }
 
 bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
