@@ -27,6 +27,13 @@ namespace mlir::fp8 {
 struct KernelNode {
   Operation *op = nullptr;
   SmallVector<Operation *> attached;
+  /// A value of another node that `op` reads: as an operand, or captured in a
+  /// region.
+  struct Read {
+    unsigned node;
+    OpOperand *operand = nullptr;
+  };
+  SmallVector<Read, 0> reads;
   unsigned group = 0;
   bool afterRecompute = false; // at or after a recomputed op
 };
@@ -79,9 +86,8 @@ private:
   void join(unsigned producerIndex, unsigned consumerIndex,
             const DomainPairs &pairs);
   bool joinMakesCycle(unsigned producer, unsigned consumer);
-  bool isIn(const KernelGroup &group, Operation *op) const;
-  std::optional<DomainPairs> sharedDomain(const KernelGroup &producer,
-                                          const KernelGroup &consumer);
+  std::optional<DomainPairs> sharedDomain(unsigned producerGroup,
+                                          unsigned consumerGroup);
   void matchLoops(const KernelGroup &producer, const KernelGroup &consumer,
                   OpOperand &operand, unsigned consumerNode,
                   MutableArrayRef<int> mapping);
