@@ -430,9 +430,8 @@ bool shouldFuse(linalg::GenericOp producer, const ProducerInliner &inputs) {
   if (producer->hasAttr(kKeptAttr))
     return false;
   // A costly producer is computed once per element of its own result.
-  if (inputs.getVolume() > iterationVolume(producer))
-    return false;
-  return inputs.isOnlyUse(producer);
+  return inputs.isOnlyUse(producer) &&
+         inputs.getVolume() <= iterationVolume(producer);
 }
 
 /// Returns true if the consumer could read the operands of `producer`, which
@@ -482,13 +481,18 @@ struct FuseProducers : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(linalg::GenericOp op,
                                 PatternRewriter &rewriter) const override {
-    if (isDot(op) || !op.hasPureTensorSemantics())
+    auto isElementwise = [](Value input) {
+      auto producer = input.getDefiningOp<linalg::GenericOp>();
+      return producer && allParallel(producer);
+    };
+    if (llvm::none_of(op.getInputs(), isElementwise) || isDot(op) ||
+        !op.hasPureTensorSemantics())
       return failure();
     bool changed = false;
     std::optional<ProducerInliner> inputs(std::in_place, op, 0, rewriter);
     while (!inputs->atEnd()) {
       auto producer = inputs->getValue().getDefiningOp<linalg::GenericOp>();
-      if (!producer || !allParallel(producer) ||
+      if (!isElementwise(inputs->getValue()) ||
           !shouldFuse(producer, *inputs) ||
           !canReadOperands(producer, *inputs)) {
         inputs->next();
