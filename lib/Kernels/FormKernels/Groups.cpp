@@ -60,6 +60,8 @@ public:
     queue.push_back(group);
     return true;
   }
+  /// The groups that were reached.
+  ArrayRef<unsigned> getReached() const { return ArrayRef(queue).drop_front(); }
 
 private:
   /// Those of each node, in the direction of the walk.
@@ -276,12 +278,15 @@ KernelGroups::sharedDomain(unsigned producerGroup, unsigned consumerGroup) {
   return pairs;
 }
 
-/// Returns true if there is a path from a producer to its consumer through a
-/// third group. (There is no path back: the groups have no cycle.) Two walks,
-/// on from the producer and back from the consumer, take turns until they meet
-/// or one of them ends: each alone would walk through most of a step for each
-/// of its updates, which follow from the norm of all gradients.
-bool KernelGroups::joinMakesCycle(unsigned producer, unsigned consumer) {
+/// Gives a producer and its consumer places in the order that are next to each
+/// other. Fails if there is a path from one to the other through a third group.
+/// (There is no path back: the groups have no cycle.) Two walks through the
+/// groups that lie between them, on from the producer and back from the
+/// consumer, take turns until they meet or one of them ends: thousands of
+/// updates follow from the norm of all gradients, which follows from most of
+/// the step.
+LogicalResult KernelGroups::makeNeighbors(unsigned producer,
+                                          unsigned consumer) {
   ++walk;
   GroupWalk on(producer, nodeSuccs, reachedOn),
       back(consumer, nodePreds, reachedBack);
@@ -291,14 +296,27 @@ bool KernelGroups::joinMakesCycle(unsigned producer, unsigned consumer) {
     unsigned group = nodes[from.getTarget()].group;
     if (group == end)
       return from.getSource() != begin;
-    return group != begin && from.reach(group, walk) &&
+    return groupOrder.isBefore(producer, group) &&
+           groupOrder.isBefore(group, consumer) && from.reach(group, walk) &&
            reachedByOther[group] == walk;
   };
-  while (on.next(groups) && back.next(groups))
+  while (true) {
+    // What follows from the producer may come after the consumer.
+    if (!on.next(groups)) {
+      groupOrder.moveAfter(SmallVector<unsigned>(on.getReached()), consumer);
+      groupOrder.moveBefore({producer}, consumer);
+      return success();
+    }
+    // What the consumer needs may come before the producer.
+    if (!back.next(groups)) {
+      groupOrder.moveBefore(SmallVector<unsigned>(back.getReached()), producer);
+      groupOrder.moveAfter({consumer}, producer);
+      return success();
+    }
     if (step(on, producer, consumer, reachedBack) ||
         step(back, consumer, producer, reachedOn))
-      return true;
-  return false;
+      return failure();
+  }
 }
 
 /// Returns true if two groups should become one kernel with the common loops
@@ -374,7 +392,7 @@ void KernelGroups::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
   for (auto [i, j] : *pairs)
     domain.push_back(producer.domain[i]);
   if (isWorthJoining(producer, consumer, domain) &&
-      !joinMakesCycle(producerIndex, consumerIndex))
+      succeeded(makeNeighbors(producerIndex, consumerIndex)))
     join(producerIndex, consumerIndex, *pairs);
 }
 
@@ -383,6 +401,7 @@ void KernelGroups::grow() {
     initGroup(index);
   reachedOn.resize(groups.size());
   reachedBack.resize(groups.size());
+  groupOrder = GroupOrder(order());
   for (unsigned index = 0; index < nodes.size(); ++index) {
     // Latest producer first: its data is most likely still in the caches.
     SmallVector<unsigned> preds = nodePreds[index];

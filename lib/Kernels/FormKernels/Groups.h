@@ -13,6 +13,8 @@
 #ifndef FP8_LIB_KERNELS_FORMKERNELS_GROUPS_H
 #define FP8_LIB_KERNELS_FORMKERNELS_GROUPS_H
 
+#include "GroupOrder.h"
+
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
@@ -85,7 +87,7 @@ private:
                       ArrayRef<int64_t> domain);
   void join(unsigned producerIndex, unsigned consumerIndex,
             const DomainPairs &pairs);
-  bool joinMakesCycle(unsigned producer, unsigned consumer);
+  LogicalResult makeNeighbors(unsigned producer, unsigned consumer);
   std::optional<DomainPairs> sharedDomain(unsigned producerGroup,
                                           unsigned consumerGroup);
   void matchLoops(const KernelGroup &producer, const KernelGroup &consumer,
@@ -97,6 +99,9 @@ private:
   SmallVector<KernelGroup> groups;
   DenseMap<Operation *, unsigned> nodeOf; // also of attached ops
   SmallVector<SmallVector<unsigned>> nodePreds, nodeSuccs;
+  /// While groups grow: an order in which each one comes after those it depends
+  /// on.
+  GroupOrder groupOrder;
   /// For each group, the number of the last walk that reached it, on from a
   /// producer and back from a consumer.
   SmallVector<unsigned> reachedOn, reachedBack;
