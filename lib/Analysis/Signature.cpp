@@ -1,6 +1,7 @@
 //===- Signature.cpp - Reading and writing of signatures ------------------===//
 
 #include "fp8/Analysis/Signature.h"
+#include "fp8/Support/FunctionAttributes.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -119,6 +120,14 @@ llvm::StringMap<BlockArgument> fp8::argumentsByPath(func::FuncOp func) {
   return arguments;
 }
 
+DenseMap<StringAttr, unsigned> fp8::resultsByState(func::FuncOp func) {
+  DenseMap<StringAttr, unsigned> results;
+  for (unsigned i : llvm::seq(func.getNumResults()))
+    if (auto path = func.getResultAttrOfType<StringAttr>(i, kStateAttr))
+      results.try_emplace(path, i);
+  return results;
+}
+
 static InFlightDiagnostic emitMissing(func::FuncOp func, StringRef what,
                                       unsigned index, StringRef name) {
   return emitError(func.getLoc())
@@ -219,50 +228,56 @@ FailureOr<Signature> Signature::fromAttributes(func::FuncOp func) {
   return signature;
 }
 
+/// Sets an attribute, or removes it if `value` is null.
+static void setOrRemove(NamedAttrList &attributes, StringRef name,
+                        Attribute value) {
+  if (value)
+    attributes.set(name, value);
+  else
+    attributes.erase(name);
+}
+
+static void setAttributes(const SignatureArg &arg, Builder &builder,
+                          NamedAttrList &attributes) {
+  auto text = [&](bool present, StringRef value) {
+    return present ? builder.getStringAttr(value) : StringAttr();
+  };
+  bool isState = arg.role == ArgRole::State;
+  attributes.erase("tf.aliasing_output");
+  attributes.erase("jax.buffer_donor");
+  attributes.set(kPathAttr, builder.getStringAttr(arg.path));
+  attributes.set(kRoleAttr, builder.getStringAttr(stringify(arg.role)));
+  setOrRemove(attributes, kKindAttr, text(isState, stringify(arg.kind)));
+  setOrRemove(attributes, kParameterAttr,
+              text(isState && !arg.parameter.empty(), arg.parameter));
+  setOrRemove(attributes, kVocabularyAttr,
+              arg.vocabulary ? builder.getI64IntegerAttr(*arg.vocabulary)
+                             : IntegerAttr());
+}
+
+static void setAttributes(const SignatureResult &result, Builder &builder,
+                          NamedAttrList &attributes) {
+  bool isState = result.kind == ResultKind::State;
+  attributes.erase("jax.result_info");
+  attributes.set(kPathAttr, builder.getStringAttr(result.path));
+  setOrRemove(attributes, kTrainsAttr,
+              result.trains ? builder.getUnitAttr() : UnitAttr());
+  setOrRemove(attributes, kStateAttr,
+              isState ? builder.getStringAttr(result.statePath) : StringAttr());
+  setOrRemove(attributes, kKindAttr,
+              isState ? StringAttr()
+                      : builder.getStringAttr(stringify(result.kind)));
+}
+
 void Signature::toAttributes(func::FuncOp func) const {
   Builder builder(func.getContext());
-  for (const SignatureArg &arg : args) {
-    func.removeArgAttr(arg.index, "tf.aliasing_output");
-    func.removeArgAttr(arg.index, "jax.buffer_donor");
-    func.setArgAttr(arg.index, kPathAttr, builder.getStringAttr(arg.path));
-    func.setArgAttr(arg.index, kRoleAttr,
-                    builder.getStringAttr(stringify(arg.role)));
-    if (arg.role == ArgRole::State)
-      func.setArgAttr(arg.index, kKindAttr,
-                      builder.getStringAttr(stringify(arg.kind)));
-    else
-      func.removeArgAttr(arg.index, kKindAttr);
-    if (arg.role == ArgRole::State && !arg.parameter.empty())
-      func.setArgAttr(arg.index, kParameterAttr,
-                      builder.getStringAttr(arg.parameter));
-    else
-      func.removeArgAttr(arg.index, kParameterAttr);
-    if (arg.vocabulary)
-      func.setArgAttr(arg.index, kVocabularyAttr,
-                      builder.getI64IntegerAttr(*arg.vocabulary));
-    else
-      func.removeArgAttr(arg.index, kVocabularyAttr);
-  }
-  for (const SignatureResult &result : results) {
-    auto drop = [&](StringRef name) {
-      func.removeResultAttr(result.index, builder.getStringAttr(name));
-    };
-    drop("jax.result_info");
-    drop(kTrainsAttr);
-    if (result.trains)
-      func.setResultAttr(result.index, kTrainsAttr, builder.getUnitAttr());
-    func.setResultAttr(result.index, kPathAttr,
-                       builder.getStringAttr(result.path));
-    if (result.kind == ResultKind::State) {
-      drop(kKindAttr);
-      func.setResultAttr(result.index, kStateAttr,
-                         builder.getStringAttr(result.statePath));
-    } else {
-      drop(kStateAttr);
-      func.setResultAttr(result.index, kKindAttr,
-                         builder.getStringAttr(stringify(result.kind)));
-    }
-  }
+  // (A signature has each argument and each result once, in order.)
+  updateArgAttrs(func, [&](unsigned index, NamedAttrList &attributes) {
+    setAttributes(args[index], builder, attributes);
+  });
+  updateResultAttrs(func, [&](unsigned index, NamedAttrList &attributes) {
+    setAttributes(results[index], builder, attributes);
+  });
 }
 
 const SignatureArg *Signature::findArg(StringRef path) const {

@@ -415,11 +415,9 @@ bool runsNoMoreOften(Operation *producer, Operation *consumer) {
   return true;
 }
 
-bool shouldFuse(OpOperand *fused) {
-  auto producer = fused->get().getDefiningOp<linalg::GenericOp>();
-  auto consumer = dyn_cast<linalg::GenericOp>(fused->getOwner());
-  if (!producer || !consumer || isDot(consumer))
-    return false;
+/// Returns true if fusing `producer` pays, which computes the current input.
+bool shouldFuse(linalg::GenericOp producer, const ProducerInliner &inputs) {
+  linalg::GenericOp consumer = inputs.getConsumer();
   // In a loop, the fused producer would run in every iteration. In a branch,
   // fusion pays if the operands take fewer bytes.
   if (producer->getBlock() != consumer->getBlock() &&
@@ -432,24 +430,23 @@ bool shouldFuse(OpOperand *fused) {
   if (producer->hasAttr(kKeptAttr))
     return false;
   // A costly producer is computed once per element of its own result.
-  if (iterationVolume(consumer) > iterationVolume(producer))
-    return false;
-  return producer->hasOneUse();
+  return inputs.isOnlyUse(producer) &&
+         inputs.getVolume() <= iterationVolume(producer);
 }
 
-/// Returns true if the consumer could read the producer's operands.
-bool canReadOperands(OpOperand *fused) {
-  auto producer = fused->get().getDefiningOp<linalg::GenericOp>();
-  auto consumer = cast<linalg::GenericOp>(fused->getOwner());
+/// Returns true if the consumer could read the operands of `producer`, which
+/// computes the current input.
+bool canReadOperands(linalg::GenericOp producer,
+                     const ProducerInliner &inputs) {
   AffineMap inverse = inversePermutation(
-      producer.getIndexingMapMatchingResult(cast<OpResult>(fused->get())));
+      producer.getIndexingMapMatchingResult(cast<OpResult>(inputs.getValue())));
   if (!inverse)
     return false;
-  AffineMap loops = inverse.compose(consumer.getMatchingIndexingMap(fused));
+  AffineMap loops = inverse.compose(inputs.getMap());
   return llvm::all_of(producer.getDpsInputOperands(), [&](OpOperand *operand) {
     return canReadThrough(
         producer.getMatchingIndexingMap(operand).compose(loops), operand->get(),
-        consumer.getStaticLoopRanges());
+        inputs.getLoopRanges());
   });
 }
 
@@ -476,54 +473,64 @@ Attribute sweepOf(Operation *consumer, Operation *producer) {
   return sweep ? sweep : producer->getAttr(kSweepAttr);
 }
 
-/// Inlines a producer into its consumer. (Upstream's pattern set around
+/// Inlines producers into their consumer. (Upstream's pattern set around
 /// `fuseElementwiseOps` also drops destinations that a payload does not read.
 /// That is wrong for ops that write only a part, such as those of a
 /// concatenation.)
-struct FuseProducer : OpRewritePattern<linalg::GenericOp> {
+struct FuseProducers : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(linalg::GenericOp op,
                                 PatternRewriter &rewriter) const override {
-    // An op may have hundreds of operands, such as a norm over all gradients,
-    // so the loop visits each operand once.
+    auto isElementwise = [](Value input) {
+      auto producer = input.getDefiningOp<linalg::GenericOp>();
+      return producer && allParallel(producer);
+    };
+    if (llvm::none_of(op.getInputs(), isElementwise) || isDot(op) ||
+        !op.hasPureTensorSemantics())
+      return failure();
     bool changed = false;
-    for (int64_t i = 0; i < op.getNumDpsInputs();) {
-      OpOperand *operand = op.getDpsInputOperand(i);
-      if (!shouldFuse(operand) || !linalg::areElementwiseOpsFusable(operand) ||
-          !canReadOperands(operand)) {
-        ++i;
+    std::optional<ProducerInliner> inputs(std::in_place, op, 0, rewriter);
+    while (!inputs->atEnd()) {
+      auto producer = inputs->getValue().getDefiningOp<linalg::GenericOp>();
+      if (!isElementwise(inputs->getValue()) ||
+          !shouldFuse(producer, *inputs) ||
+          !canReadOperands(producer, *inputs)) {
+        inputs->next();
         continue;
       }
-      auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
       bool recompute =
           op->hasAttr(kRecomputeAttr) || producer->hasAttr(kRecomputeAttr);
       Attribute sweep = sweepOf(op, producer);
-      linalg::GenericOp fused = fuse(op, *operand, rewriter);
-      if (!fused) {
-        ++i;
-        continue;
+      if (failed(inputs->inlineProducer())) {
+        unsigned index = inputs->getIndex();
+        changed |= inputs->finish();
+        linalg::GenericOp fused = fuseClone(op, index, rewriter);
+        inputs.emplace(fused ? fused : op, fused ? index : index + 1, rewriter);
+        if (!fused)
+          continue;
+        changed = true;
+        op = fused;
       }
-      changed = true;
       // Recomputed values must not be merged with the original ones.
       if (recompute)
-        fused->setAttr(kRecomputeAttr, rewriter.getUnitAttr());
+        op->setAttr(kRecomputeAttr, rewriter.getUnitAttr());
       if (sweep)
-        fused->setAttr(kSweepAttr, sweep);
-      // The producer's operands take the place of this one.
-      op = fused;
+        op->setAttr(kSweepAttr, sweep);
     }
+    changed |= inputs->finish();
     return success(changed);
   }
 
 private:
-  /// Returns the consumer with the producer of `operand` fused into it; null if
-  /// upstream declines.
-  static linalg::GenericOp fuse(linalg::GenericOp consumer, OpOperand &operand,
-                                PatternRewriter &rewriter) {
-    if (succeeded(inlineProducer(operand, rewriter)))
-      return consumer;
+  /// Returns the consumer with a clone of the payload of input `index`'s
+  /// producer fused into it; null if upstream declines.
+  static linalg::GenericOp fuseClone(linalg::GenericOp consumer, unsigned index,
+                                     PatternRewriter &rewriter) {
+    OpOperand *operand = consumer.getDpsInputOperand(index);
+    if (!linalg::areElementwiseOpsFusable(operand))
+      return {};
     FailureOr<linalg::ElementwiseOpFusionResult> result =
-        linalg::fuseElementwiseOps(rewriter, &operand);
+        linalg::fuseElementwiseOps(rewriter, operand);
     if (failed(result))
       return {};
     // The producer keeps its own results: earlier ops read them.
@@ -687,7 +694,7 @@ private:
     linalg::populateFoldReshapeOpsByExpansionPatterns(patterns,
                                                       shouldMoveReshape);
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
-    patterns.add<FuseProducer, FoldUniformInput, FoldExpandShapeIntoMap,
+    patterns.add<FuseProducers, FoldUniformInput, FoldExpandShapeIntoMap,
                  SplatInitToFill, SplatLoopInitToFill>(&getContext());
     tensor::populateFoldTensorEmptyPatterns(patterns);
     tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, &getContext());

@@ -1,34 +1,28 @@
-//===- InlineProducer.cpp - Inlining of a producer ------------------------===//
+//===- InlineProducer.cpp - Inlining of producers -------------------------===//
 
 #include "InlineProducer.h"
+
+#include "fp8/Kernels/Structure.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
 
-namespace {
-
-/// An input of the merged op, and its argument in the payload.
-struct Input {
-  Value value;
-  AffineMap map;
-  BlockArgument payload;
-};
-
 /// Returns each loop of the producer as an expression of the consumer's loops;
-/// null if the result's map has no inverse.
-AffineMap producerLoops(linalg::GenericOp producer, linalg::GenericOp consumer,
-                        OpOperand &operand) {
-  AffineMap inverse = inversePermutation(
-      producer.getIndexingMapMatchingResult(cast<OpResult>(operand.get())));
-  return inverse ? inverse.compose(consumer.getMatchingIndexingMap(&operand))
-                 : AffineMap();
+/// null if the producer is not elementwise or does not fit.
+static AffineMap producerLoops(linalg::GenericOp producer, OpResult result,
+                               AffineMap map) {
+  AffineMap written = producer.getIndexingMapMatchingResult(result);
+  if (!producer.hasPureTensorSemantics() || !allParallel(producer) ||
+      !written.isPermutation() || map.getNumResults() != written.getNumDims())
+    return {};
+  return inversePermutation(written).compose(map);
 }
 
 /// Returns true if each loop whose index the producer uses is a loop of the
 /// consumer.
-bool canMoveIndices(linalg::GenericOp producer, AffineMap loops) {
+static bool canMoveIndices(linalg::GenericOp producer, AffineMap loops) {
   auto canMove = [&](linalg::IndexOp op) {
     return isa<AffineDimExpr>(loops.getResult(op.getDim()))
                ? WalkResult::advance()
@@ -37,29 +31,147 @@ bool canMoveIndices(linalg::GenericOp producer, AffineMap loops) {
   return !producer.getBody()->walk(canMove).wasInterrupted();
 }
 
-/// Returns the consumer's inputs with those of the producer in place of
-/// `operand`.
-SmallVector<Input> mergedInputs(linalg::GenericOp producer,
-                                linalg::GenericOp consumer, OpOperand &operand,
-                                AffineMap loops) {
-  SmallVector<Input> inputs;
-  for (OpOperand *input : consumer.getDpsInputOperands()) {
-    if (input != &operand) {
-      inputs.push_back({input->get(), consumer.getMatchingIndexingMap(input),
-                        consumer.getMatchingBlockArgument(input)});
+ProducerInliner::ProducerInliner(linalg::GenericOp consumer, unsigned first,
+                                 RewriterBase &rewriter)
+    : consumer(consumer), rewriter(rewriter),
+      ranges(consumer.getStaticLoopRanges()), volume(llvm::product_of(ranges)),
+      determiners(ranges.size()) {
+  SmallVector<AffineMap> maps = consumer.getIndexingMapsArray();
+  for (AffineMap map : maps)
+    countLoops(map, 1);
+  Block *body = consumer.getBody();
+  unsigned count = consumer.getNumDpsInputs();
+  for (auto [i, value] : llvm::enumerate(consumer.getInputs()))
+    inputs.push_back({value, maps[i], body->getArgument(i), i < first});
+  llvm::append_range(visited, llvm::seq(std::min(first, count)));
+  for (unsigned i = count; i > first; --i)
+    pending.push_back(i - 1);
+}
+
+void ProducerInliner::next() {
+  inputs[pending.back()].visited = true;
+  visited.push_back(pending.pop_back_val());
+  dropPending();
+}
+
+bool ProducerInliner::isOnlyUse(Operation *producer) const {
+  if (inlined.empty())
+    return producer->hasOneUse();
+  unsigned count = 0;
+  for (Value result : producer->getResults())
+    count += uses.lookup(result);
+  return count == 1 && llvm::all_of(producer->getUsers(), [&](Operation *user) {
+           return user == consumer || inlinedOps.contains(user);
+         });
+}
+
+LogicalResult ProducerInliner::inlineProducer() {
+  auto producer = getValue().getDefiningOp<linalg::GenericOp>();
+  if (!producer || producer->getNumResults() != 1 || !isOnlyUse(producer) ||
+      !producer.getRegionOutputArgs()[0].use_empty())
+    return failure();
+  AffineMap loops =
+      producerLoops(producer, cast<OpResult>(getValue()), getMap());
+  if (!loops || !canMoveIndices(producer, loops) ||
+      !determinesLoops(producer, loops))
+    return failure();
+
+  if (inlined.empty()) {
+    rewriter.startOpModification(consumer);
+    mergeEqualInputs();
+  }
+  inlined.push_back(producer);
+  inlinedOps.insert(producer);
+  movePayload(producer, inputs[pending.back()].payload, loops);
+  replaceCurrent(producer, loops);
+  return success();
+}
+
+bool ProducerInliner::finish() {
+  if (inlined.empty())
+    return false;
+  setInputs();
+  rewriter.finalizeOpModification(consumer);
+  for (linalg::GenericOp producer : inlined)
+    rewriter.eraseOp(producer);
+  return true;
+}
+
+void ProducerInliner::countLoops(AffineMap map, int change) {
+  for (AffineExpr expr : map.getResults())
+    if (auto loop = dyn_cast<AffineDimExpr>(expr))
+      determiners[loop.getPosition()] += change;
+}
+
+/// Lets the inputs of `producer` determine loops in place of the current input.
+/// Changes nothing and returns false if no operand determined some loop then.
+bool ProducerInliner::determinesLoops(linalg::GenericOp producer,
+                                      AffineMap loops) {
+  auto replace = [&](int change) {
+    countLoops(getMap(), -change);
+    for (OpOperand *own : producer.getDpsInputOperands())
+      countLoops(producer.getMatchingIndexingMap(own).compose(loops), change);
+  };
+  replace(1);
+  if (!llvm::is_contained(determiners, 0))
+    return true;
+  replace(-1);
+  return false;
+}
+
+/// Lets a value that is read through the same map twice be one input.
+void ProducerInliner::mergeEqualInputs() {
+  for (Value output : consumer.getOutputs())
+    ++uses[output];
+  for (auto [i, input] : llvm::enumerate(inputs)) {
+    ++uses[input.value];
+    auto [entry, isNew] = places.try_emplace({input.value, input.map}, i);
+    if (!isNew)
+      merge(input, inputs[entry->second]);
+  }
+  llvm::erase_if(visited, [&](unsigned i) { return inputs[i].dropped; });
+}
+
+void ProducerInliner::merge(Input &dropped, Input &kept) {
+  dropped.payload.replaceAllUsesWith(kept.payload);
+  dropped.dropped = true;
+  countLoops(dropped.map, -1);
+  --uses[dropped.value];
+}
+
+/// Puts the inputs of `producer` in place of the current one. Of equal inputs
+/// the first one stays.
+void ProducerInliner::replaceCurrent(linalg::GenericOp producer,
+                                     AffineMap loops) {
+  Input &current = inputs[pending.pop_back_val()];
+  current.dropped = true;
+  places.erase({current.value, current.map});
+  --uses[current.value];
+  unsigned first = inputs.size();
+  for (OpOperand *own : producer.getDpsInputOperands()) {
+    Input input{own->get(), producer.getMatchingIndexingMap(own).compose(loops),
+                producer.getMatchingBlockArgument(own)};
+    ++uses[input.value];
+    auto [entry, isNew] =
+        places.try_emplace({input.value, input.map}, inputs.size());
+    unsigned equal = entry->second;
+    if (!isNew && (inputs[equal].visited || equal >= first)) {
+      merge(input, inputs[equal]);
       continue;
     }
-    for (OpOperand *own : producer.getDpsInputOperands())
-      inputs.push_back({own->get(),
-                        producer.getMatchingIndexingMap(own).compose(loops),
-                        producer.getMatchingBlockArgument(own)});
+    if (!isNew)
+      merge(inputs[equal], input);
+    entry->second = inputs.size();
+    inputs.push_back(input);
   }
-  return inputs;
+  for (unsigned i = inputs.size(); i > first; --i)
+    pending.push_back(i - 1);
+  dropPending();
 }
 
 /// Moves the producer's payload to the front of the consumer's.
-void movePayload(linalg::GenericOp producer, linalg::GenericOp consumer,
-                 BlockArgument fused, AffineMap loops, RewriterBase &rewriter) {
+void ProducerInliner::movePayload(linalg::GenericOp producer,
+                                  BlockArgument fused, AffineMap loops) {
   Block *from = producer.getBody(), *to = consumer.getBody();
   auto yield = cast<linalg::YieldOp>(from->getTerminator());
   from->walk([&](linalg::IndexOp index) {
@@ -73,68 +185,35 @@ void movePayload(linalg::GenericOp producer, linalg::GenericOp consumer,
   fused.replaceAllUsesWith(result);
 }
 
-/// Returns true if the operands of the merged op still determine the extent of
-/// each loop.
-bool knowsLoopRanges(linalg::GenericOp consumer, ArrayRef<Input> inputs) {
-  SmallVector<AffineMap> maps = llvm::to_vector(
-      llvm::map_range(inputs, [](const Input &input) { return input.map; }));
-  llvm::append_range(maps, ArrayRef(consumer.getIndexingMapsArray())
-                               .drop_front(consumer.getNumDpsInputs()));
-  return bool(
-      inversePermutation(concatAffineMaps(maps, consumer.getContext())));
+/// Skips inputs that have been dropped.
+void ProducerInliner::dropPending() {
+  while (!pending.empty() && inputs[pending.back()].dropped)
+    pending.pop_back();
 }
 
-/// Gives the consumer `inputs`; a value that is read through the same map twice
-/// becomes one input.
-void setInputs(linalg::GenericOp consumer, ArrayRef<Input> inputs) {
+/// Gives the consumer the inputs that are left.
+void ProducerInliner::setInputs() {
   Block *body = consumer.getBody();
   unsigned oldCount = consumer.getNumDpsInputs();
-  SmallVector<AffineMap> outputMaps = llvm::to_vector(
-      ArrayRef(consumer.getIndexingMapsArray()).drop_front(oldCount));
+  SmallVector<AffineMap> oldMaps = consumer.getIndexingMapsArray(), maps;
   SmallVector<Value> values;
-  SmallVector<AffineMap> maps;
-  SmallVector<BlockArgument> arguments;
-  DenseMap<std::pair<Value, AffineMap>, size_t> places;
-  for (const Input &input : inputs) {
-    auto [entry, isNew] =
-        places.try_emplace({input.value, input.map}, values.size());
-    size_t place = entry->second;
-    if (isNew) {
-      values.push_back(input.value);
-      maps.push_back(input.map);
-      arguments.push_back(body->insertArgument(
-          oldCount + place, input.payload.getType(), input.payload.getLoc()));
-    }
-    BlockArgument payload = input.payload;
-    payload.replaceAllUsesWith(arguments[place]);
-  }
+  auto add = [&](Input &input) {
+    if (input.dropped)
+      return;
+    BlockArgument argument =
+        body->insertArgument(oldCount + values.size(), input.payload.getType(),
+                             input.payload.getLoc());
+    input.payload.replaceAllUsesWith(argument);
+    values.push_back(input.value);
+    maps.push_back(input.map);
+  };
+  for (unsigned i : visited)
+    add(inputs[i]);
+  for (unsigned i : llvm::reverse(pending))
+    add(inputs[i]);
   body->eraseArguments(0, oldCount);
-  llvm::append_range(maps, outputMaps);
+  llvm::append_range(maps, ArrayRef(oldMaps).drop_front(oldCount));
   consumer.getInputsMutable().assign(values);
   consumer.setIndexingMapsAttr(
       Builder(consumer.getContext()).getAffineMapArrayAttr(maps));
-}
-
-} // namespace
-
-LogicalResult fp8::inlineProducer(OpOperand &operand, RewriterBase &rewriter) {
-  auto producer = operand.get().getDefiningOp<linalg::GenericOp>();
-  auto consumer = cast<linalg::GenericOp>(operand.getOwner());
-  if (!producer || producer->getNumResults() != 1 || !producer->hasOneUse() ||
-      !producer.getRegionOutputArgs()[0].use_empty())
-    return failure();
-  AffineMap loops = producerLoops(producer, consumer, operand);
-  if (!loops || !canMoveIndices(producer, loops))
-    return failure();
-
-  SmallVector<Input> inputs = mergedInputs(producer, consumer, operand, loops);
-  if (!knowsLoopRanges(consumer, inputs))
-    return failure();
-  rewriter.modifyOpInPlace(consumer, [&] {
-    movePayload(producer, consumer, consumer.getMatchingBlockArgument(&operand),
-                loops, rewriter);
-    setInputs(consumer, inputs);
-  });
-  rewriter.eraseOp(producer);
-  return success();
 }

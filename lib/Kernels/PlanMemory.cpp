@@ -79,6 +79,13 @@ private:
   DenseMap<Operation *, unsigned> begin, end;
 };
 
+/// Where and when a buffer takes bytes of the arena: what placing another one
+/// reads, close together.
+struct PlacedBuffer {
+  int64_t offset, end; ///< With the alignment.
+  unsigned firstUse, lastUse;
+};
+
 /// Places the largest buffers first, each at the lowest offset that is free
 /// during its interval. Returns the size of the arena.
 int64_t pack(MutableArrayRef<PlannedBuffer> buffers) {
@@ -89,24 +96,29 @@ int64_t pack(MutableArrayRef<PlannedBuffer> buffers) {
     return a->bytes != b->bytes ? a->bytes > b->bytes : a < b;
   });
   int64_t total = 0;
-  SmallVector<PlannedBuffer *> placed; // by offset
+  std::vector<PlacedBuffer> placed; // by offset
+  placed.reserve(order.size());
   for (PlannedBuffer *buffer : order) {
     int64_t offset = 0;
-    for (PlannedBuffer *other : placed) {
-      if (other->end < buffer->begin || buffer->end < other->begin)
+    for (const PlacedBuffer &other : placed) {
+      if (other.lastUse < buffer->begin || buffer->end < other.firstUse)
         continue;
-      if (other->offset - offset >= buffer->bytes)
+      if (other.offset - offset >= buffer->bytes)
         break;
-      offset = std::max<int64_t>(
-          offset, llvm::alignTo(other->offset + other->bytes, kArenaAlignment));
+      offset = std::max(offset, other.end);
     }
     buffer->offset = offset;
-    total = std::max<int64_t>(total, offset + buffer->bytes);
-    placed.insert(llvm::upper_bound(placed, buffer,
-                                    [](PlannedBuffer *a, PlannedBuffer *b) {
-                                      return a->offset < b->offset;
-                                    }),
-                  buffer);
+    int64_t end = offset + buffer->bytes;
+    total = std::max(total, end);
+    PlacedBuffer next{offset,
+                      static_cast<int64_t>(llvm::alignTo(end, kArenaAlignment)),
+                      buffer->begin, buffer->end};
+    placed.insert(
+        llvm::upper_bound(placed, next,
+                          [](const PlacedBuffer &a, const PlacedBuffer &b) {
+                            return a.offset < b.offset;
+                          }),
+        next);
   }
   return llvm::alignTo(total, kArenaAlignment);
 }

@@ -145,6 +145,10 @@ BlockArgument findArgument(func::FuncOp func, llvm::StringRef path);
 /// Returns the arguments of `func` that have a path, for repeated lookups.
 llvm::StringMap<BlockArgument> argumentsByPath(func::FuncOp func);
 
+/// Returns the numbers of the results that replace arguments, by the paths of
+/// these, for repeated lookups.
+DenseMap<StringAttr, unsigned> resultsByState(func::FuncOp func);
+
 /// A leaf of a tree of tensors.
 struct TreeLeaf {
   std::string path;

@@ -17,6 +17,7 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <array>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -125,6 +126,10 @@ struct MemoryReport {
   int64_t bytesAt(unsigned position, MemoryCategory category) const;
   /// The most bytes of a category that are live at once.
   int64_t mostBytes(MemoryCategory category) const;
+  /// Returns the live bytes of a category, or of all, from each position on at
+  /// which they change.
+  std::map<unsigned, int64_t>
+  liveBytes(std::optional<MemoryCategory> category = std::nullopt) const;
   /// All bytes that the step needs: state, inputs, results, constants, arena.
   int64_t totalBytes() const;
   /// Returns B*S*H*2, the unit of activation memory.

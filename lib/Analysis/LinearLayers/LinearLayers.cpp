@@ -453,13 +453,7 @@ std::string Analyzer::getUpdatedParameter(Value gradient) const {
 std::string Analyzer::getParameterOfResult(unsigned result) const {
   auto path = function.getResultAttrOfType<StringAttr>(
       result, FP8Dialect::kStateAttrName);
-  if (path)
-    for (BlockArgument arg : function.getArguments())
-      if (function.getArgAttr(arg.getArgNumber(), FP8Dialect::kPathAttrName) ==
-              path &&
-          origins.get(arg) == Origin::Weight)
-        return path.str();
-  return "";
+  return path && origins.isWeight(path) ? path.str() : "";
 }
 
 bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {

@@ -12,8 +12,12 @@ Origins::Origins(func::FuncOp function) : function(function) {
   for (BlockArgument arg : function.getArguments()) {
     Origin origin = classify(arg);
     origins[arg] = origin;
-    if (origin == Origin::Weight)
-      parameters[arg] = arg;
+    if (origin != Origin::Weight)
+      continue;
+    parameters[arg] = arg;
+    if (Attribute path =
+            function.getArgAttr(arg.getArgNumber(), FP8Dialect::kPathAttrName))
+      weights[path] = arg;
   }
   for (Operation &op : function.getBody().front())
     if (isa<stablehlo::WhileOp>(op))
@@ -74,14 +78,12 @@ void Origins::findUpdatedParameters() {
     auto result = dyn_cast<OpResult>(use.get());
     if (!path || !result || carried.contains(result))
       continue;
-    for (BlockArgument arg : function.getArguments())
-      if (origins.lookup(arg) == Origin::Weight &&
-          function.getArgAttr(arg.getArgNumber(), FP8Dialect::kPathAttrName) ==
-              path) {
-        updated.insert(result);
-        origins[result] = Origin::Weight;
-        parameters[result] = arg;
-      }
+    BlockArgument arg = weights.lookup(path);
+    if (!arg)
+      continue;
+    updated.insert(result);
+    origins[result] = Origin::Weight;
+    parameters[result] = arg;
   }
 }
 

@@ -26,6 +26,9 @@ public:
 
   bool anyParameter() const { return !parameters.empty(); }
 
+  /// Returns true if an argument with this path is a weight.
+  bool isWeight(StringAttr path) const { return weights.contains(path); }
+
   /// Returns true if `value` is a parameter that a loop over whole steps
   /// carries and updates: the block argument of the loop, or its result. Each
   /// iteration reads it as a parameter.
@@ -55,6 +58,7 @@ private:
   mutable func::FuncOp function;
   DenseMap<Value, Origin> origins;
   DenseMap<Value, BlockArgument> parameters;
+  DenseMap<Attribute, BlockArgument> weights; ///< By path.
   DenseSet<Value> carried, carriedState, updated;
 };
 

@@ -135,7 +135,11 @@ struct FoldTransposesPass : fp8::impl::FoldTransposesBase<FoldTransposesPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<TransposeOfDot, DotOfTranspose>(&getContext());
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+    // Every region is one block: there is no control flow to simplify.
+    if (failed(applyPatternsGreedily(
+            getOperation(), std::move(patterns),
+            GreedyRewriteConfig().setRegionSimplificationLevel(
+                GreedySimplifyRegionLevel::Disabled))))
       signalPassFailure();
   }
 };

@@ -29,15 +29,29 @@ static constexpr unsigned kMaxSmallOps = 16;
 
 namespace {
 
-/// A walk over groups, breadth first.
+/// A walk over groups, breadth first, one edge after another: a group may have
+/// thousands of edges.
 class GroupWalk {
 public:
   GroupWalk(unsigned begin, ArrayRef<SmallVector<unsigned>> neighbors,
             MutableArrayRef<unsigned> reached)
       : neighbors(neighbors), queue{begin}, reached(reached) {}
 
-  bool done() const { return position == queue.size(); }
-  unsigned next() { return queue[position++]; }
+  /// Goes to the next edge; returns false after the last one.
+  bool next(ArrayRef<KernelGroup> groups) {
+    for (; position < queue.size(); ++position, node = 0) {
+      const SetVector<unsigned> &nodes = groups[queue[position]].nodes;
+      for (; node < nodes.size(); ++node, edge = 0)
+        if (edge < neighbors[nodes[node]].size()) {
+          target = neighbors[nodes[node]][edge++];
+          return true;
+        }
+    }
+    return false;
+  }
+  /// The group at which the edge begins, and the node at which it ends.
+  unsigned getSource() const { return queue[position]; }
+  unsigned getTarget() const { return target; }
 
   /// Appends a group unless the walk has reached it before.
   bool reach(unsigned group, unsigned walk) {
@@ -46,13 +60,16 @@ public:
     queue.push_back(group);
     return true;
   }
-
-  /// Those of each node, in the direction of the walk.
-  const ArrayRef<SmallVector<unsigned>> neighbors;
+  /// The groups that were reached.
+  ArrayRef<unsigned> getReached() const { return ArrayRef(queue).drop_front(); }
 
 private:
+  /// Those of each node, in the direction of the walk.
+  ArrayRef<SmallVector<unsigned>> neighbors;
   SmallVector<unsigned> queue;
-  size_t position = 0;
+  /// In the queue, in the nodes of its group, and in the node's neighbors.
+  size_t position = 0, node = 0, edge = 0;
+  unsigned target = 0;
   MutableArrayRef<unsigned> reached;
 };
 
@@ -102,19 +119,31 @@ void KernelGroups::attachDestinations(unsigned index) {
 /// Finds dependences between nodes, through views.
 void KernelGroups::findDependences(unsigned index) {
   KernelNode &node = nodes[index];
-  SetVector<Value> used;
-  for (Value operand : node.op->getOperands())
-    used.insert(operand);
-  getUsedValuesDefinedAbove(node.op->getRegions(), used);
-  for (Operation *attached : node.attached)
-    used.insert(attached->operand_begin(), attached->operand_end());
   llvm::SmallSetVector<unsigned, 8> preds;
-  for (Value value : used) {
-    Operation *def = definitionOf(value);
+  auto nodeThatDefines = [&](Operation *def) -> std::optional<unsigned> {
     auto it = nodeOf.find(def);
-    if (def && it != nodeOf.end() && it->second != index)
-      preds.insert(it->second);
+    if (!def || it == nodeOf.end() || it->second == index)
+      return std::nullopt;
+    return it->second;
+  };
+  for (OpOperand &operand : node.op->getOpOperands())
+    if (auto pred = nodeThatDefines(definitionOf(operand.get()))) {
+      preds.insert(*pred);
+      node.reads.push_back({*pred, &operand});
+    }
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(node.op->getRegions(), captured);
+  for (Value value : captured) {
+    if (auto pred = nodeThatDefines(definitionOf(value)))
+      preds.insert(*pred);
+    // (A captured view is no work of any group.)
+    if (auto pred = nodeThatDefines(value.getDefiningOp()))
+      node.reads.push_back({*pred});
   }
+  for (Operation *attached : node.attached)
+    for (Value operand : attached->getOperands())
+      if (auto pred = nodeThatDefines(definitionOf(operand)))
+        preds.insert(*pred);
   nodePreds[index] = preds.takeVector();
   for (unsigned pred : nodePreds[index])
     nodeSuccs[pred].push_back(index);
@@ -184,11 +213,6 @@ void KernelGroups::initGroup(unsigned index) {
   groups.push_back(std::move(group));
 }
 
-bool KernelGroups::isIn(const KernelGroup &group, Operation *op) const {
-  auto it = nodeOf.find(op);
-  return op && it != nodeOf.end() && group.nodes.contains(it->second);
-}
-
 /// Finds, for each domain position of the producer, the consumer's position
 /// along which `operand` is read at the index at which it is written. `mapping`
 /// holds -2 for a position that has not been seen, -1 for no match.
@@ -222,28 +246,26 @@ void KernelGroups::matchLoops(const KernelGroup &producer,
 /// which they are written. Returns nullopt if a value passes through a reshape
 /// or is captured by a region.
 std::optional<KernelGroups::DomainPairs>
-KernelGroups::sharedDomain(const KernelGroup &producer,
-                           const KernelGroup &consumer) {
+KernelGroups::sharedDomain(unsigned producerGroup, unsigned consumerGroup) {
+  const KernelGroup &producer = groups[producerGroup];
+  const KernelGroup &consumer = groups[consumerGroup];
   SmallVector<int> mapping(producer.domain.size(), -2);
   bool connected = false;
   for (unsigned consumerNode : consumer.nodes) {
     Operation *op = nodes[consumerNode].op;
-    // A region that captures a value of the producer may read it anywhere.
-    SetVector<Value> captured;
-    getUsedValuesDefinedAbove(op->getRegions(), captured);
-    for (Value value : captured)
-      if (isIn(producer, value.getDefiningOp()))
-        return std::nullopt;
-    for (OpOperand &operand : op->getOpOperands()) {
-      Operation *def = definitionOf(operand.get());
-      if (!isIn(producer, def))
+    for (const KernelNode::Read &read : nodes[consumerNode].reads) {
+      if (nodes[read.node].group != producerGroup)
         continue;
-      bool throughView = def != operand.get().getDefiningOp();
+      // A region that captures a value of the producer may read it anywhere.
+      if (!read.operand)
+        return std::nullopt;
+      Operation *def = definitionOf(read.operand->get());
+      bool throughView = def != read.operand->get().getDefiningOp();
       if (throughView || !isa<linalg::GenericOp>(op) ||
           !isa<linalg::GenericOp>(def))
         return std::nullopt;
       connected = true;
-      matchLoops(producer, consumer, operand, consumerNode, mapping);
+      matchLoops(producer, consumer, *read.operand, consumerNode, mapping);
     }
   }
   if (!connected)
@@ -256,30 +278,45 @@ KernelGroups::sharedDomain(const KernelGroup &producer,
   return pairs;
 }
 
-/// Returns true if there is a path from a producer to its consumer through a
-/// third group. (There is no path back: the groups have no cycle.) Two walks,
-/// on from the producer and back from the consumer, take turns until they meet
-/// or one of them ends: each alone would walk through most of a step for each
-/// of its updates, which follow from the norm of all gradients.
-bool KernelGroups::joinMakesCycle(unsigned producer, unsigned consumer) {
+/// Gives a producer and its consumer places in the order that are next to each
+/// other. Fails if there is a path from one to the other through a third group.
+/// (There is no path back: the groups have no cycle.) Two walks through the
+/// groups that lie between them, on from the producer and back from the
+/// consumer, take turns until they meet or one of them ends: thousands of
+/// updates follow from the norm of all gradients, which follows from most of
+/// the step.
+LogicalResult KernelGroups::makeNeighbors(unsigned producer,
+                                          unsigned consumer) {
   ++walk;
   GroupWalk on(producer, nodeSuccs, reachedOn),
       back(consumer, nodePreds, reachedBack);
-  bool meet = false;
-  auto expand = [&](GroupWalk &from, ArrayRef<unsigned> reachedByOther) {
-    for (unsigned node : groups[from.next()].nodes)
-      for (unsigned other : from.neighbors[node]) {
-        unsigned group = nodes[other].group;
-        if (group == producer || group == consumer || !from.reach(group, walk))
-          continue;
-        meet |= reachedByOther[group] == walk;
-      }
+  // Goes along one edge; returns true if it completes a path.
+  auto step = [&](GroupWalk &from, unsigned begin, unsigned end,
+                  ArrayRef<unsigned> reachedByOther) {
+    unsigned group = nodes[from.getTarget()].group;
+    if (group == end)
+      return from.getSource() != begin;
+    return groupOrder.isBefore(producer, group) &&
+           groupOrder.isBefore(group, consumer) && from.reach(group, walk) &&
+           reachedByOther[group] == walk;
   };
-  while (!meet && !on.done() && !back.done()) {
-    expand(on, reachedBack);
-    expand(back, reachedOn);
+  while (true) {
+    // What follows from the producer may come after the consumer.
+    if (!on.next(groups)) {
+      groupOrder.moveAfter(SmallVector<unsigned>(on.getReached()), consumer);
+      groupOrder.moveBefore({producer}, consumer);
+      return success();
+    }
+    // What the consumer needs may come before the producer.
+    if (!back.next(groups)) {
+      groupOrder.moveBefore(SmallVector<unsigned>(back.getReached()), producer);
+      groupOrder.moveAfter({consumer}, producer);
+      return success();
+    }
+    if (step(on, producer, consumer, reachedBack) ||
+        step(back, consumer, producer, reachedOn))
+      return failure();
   }
-  return meet;
 }
 
 /// Returns true if two groups should become one kernel with the common loops
@@ -348,14 +385,14 @@ void KernelGroups::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
   // A sweep begins with the ops that it recomputes.
   if (consumer.sweep && consumer.sweep != producer.sweep)
     return;
-  std::optional<DomainPairs> pairs = sharedDomain(producer, consumer);
+  std::optional<DomainPairs> pairs = sharedDomain(producerIndex, consumerIndex);
   if (!pairs)
     return;
   SmallVector<int64_t> domain;
   for (auto [i, j] : *pairs)
     domain.push_back(producer.domain[i]);
   if (isWorthJoining(producer, consumer, domain) &&
-      !joinMakesCycle(producerIndex, consumerIndex))
+      succeeded(makeNeighbors(producerIndex, consumerIndex)))
     join(producerIndex, consumerIndex, *pairs);
 }
 
@@ -364,6 +401,7 @@ void KernelGroups::grow() {
     initGroup(index);
   reachedOn.resize(groups.size());
   reachedBack.resize(groups.size());
+  groupOrder = GroupOrder(order());
   for (unsigned index = 0; index < nodes.size(); ++index) {
     // Latest producer first: its data is most likely still in the caches.
     SmallVector<unsigned> preds = nodePreds[index];

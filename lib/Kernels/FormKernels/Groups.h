@@ -13,6 +13,8 @@
 #ifndef FP8_LIB_KERNELS_FORMKERNELS_GROUPS_H
 #define FP8_LIB_KERNELS_FORMKERNELS_GROUPS_H
 
+#include "GroupOrder.h"
+
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
@@ -27,6 +29,13 @@ namespace mlir::fp8 {
 struct KernelNode {
   Operation *op = nullptr;
   SmallVector<Operation *> attached;
+  /// A value of another node that `op` reads: as an operand, or captured in a
+  /// region.
+  struct Read {
+    unsigned node;
+    OpOperand *operand = nullptr;
+  };
+  SmallVector<Read, 0> reads;
   unsigned group = 0;
   bool afterRecompute = false; // at or after a recomputed op
 };
@@ -78,10 +87,9 @@ private:
                       ArrayRef<int64_t> domain);
   void join(unsigned producerIndex, unsigned consumerIndex,
             const DomainPairs &pairs);
-  bool joinMakesCycle(unsigned producer, unsigned consumer);
-  bool isIn(const KernelGroup &group, Operation *op) const;
-  std::optional<DomainPairs> sharedDomain(const KernelGroup &producer,
-                                          const KernelGroup &consumer);
+  LogicalResult makeNeighbors(unsigned producer, unsigned consumer);
+  std::optional<DomainPairs> sharedDomain(unsigned producerGroup,
+                                          unsigned consumerGroup);
   void matchLoops(const KernelGroup &producer, const KernelGroup &consumer,
                   OpOperand &operand, unsigned consumerNode,
                   MutableArrayRef<int> mapping);
@@ -91,6 +99,9 @@ private:
   SmallVector<KernelGroup> groups;
   DenseMap<Operation *, unsigned> nodeOf; // also of attached ops
   SmallVector<SmallVector<unsigned>> nodePreds, nodeSuccs;
+  /// While groups grow: an order in which each one comes after those it depends
+  /// on.
+  GroupOrder groupOrder;
   /// For each group, the number of the last walk that reached it, on from a
   /// producer and back from a consumer.
   SmallVector<unsigned> reachedOn, reachedBack;

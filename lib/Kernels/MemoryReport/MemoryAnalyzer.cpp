@@ -41,11 +41,9 @@ void MemoryAnalyzer::run() {
 
 /// Finds the position at which most bytes of the arena are live.
 static void findPeak(MemoryReport &report) {
+  std::map<unsigned, int64_t> live = report.liveBytes();
   for (const PlannedBuffer &buffer : report.buffers) {
-    int64_t alive = 0;
-    for (const PlannedBuffer &other : report.buffers)
-      if (other.begin <= buffer.begin && buffer.begin <= other.end)
-        alive += other.bytes;
+    int64_t alive = live.at(buffer.begin);
     if (alive > report.peakBytes) {
       report.peakBytes = alive;
       report.peak = buffer.begin;

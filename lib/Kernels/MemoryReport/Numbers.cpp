@@ -2,8 +2,6 @@
 
 #include "fp8/Kernels/MemoryReport.h"
 
-#include <map>
-
 using namespace mlir;
 using namespace mlir::fp8;
 
@@ -87,11 +85,24 @@ int64_t MemoryReport::wgradCopyBytes() const {
   return bytes;
 }
 
+std::map<unsigned, int64_t>
+MemoryReport::liveBytes(std::optional<MemoryCategory> category) const {
+  std::map<unsigned, int64_t> live;
+  for (const PlannedBuffer &buffer : buffers)
+    if (!category || buffer.category == *category) {
+      live[buffer.begin] += buffer.bytes;
+      live[buffer.end + 1] -= buffer.bytes;
+    }
+  int64_t alive = 0;
+  for (auto &[position, bytes] : live)
+    bytes = alive += bytes;
+  return live;
+}
+
 int64_t MemoryReport::mostBytes(MemoryCategory category) const {
   int64_t most = 0;
-  for (const PlannedBuffer &buffer : buffers)
-    if (buffer.category == category)
-      most = std::max(most, bytesAt(buffer.begin, category));
+  for (auto [position, bytes] : liveBytes(category))
+    most = std::max(most, bytes);
   return most;
 }
 

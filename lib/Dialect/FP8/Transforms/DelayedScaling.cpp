@@ -61,26 +61,24 @@ unsigned DelayedScaling::getState(StringRef name, ArrayRef<LayerSlot> slots,
   // Another format, tile or shape under the same name is another tensor.
   std::string unique = name.str();
   for (unsigned copy = 2;; ++copy) {
-    auto known = llvm::find_if(
-        states, [&](const State &state) { return state.name == unique; });
-    if (known == states.end())
+    auto known = numbers.find(unique);
+    if (known == numbers.end())
       break;
-    if (known->type == type && known->recipe == recipe)
-      return known - states.begin();
+    const State &state = states[known->second];
+    if (state.type == type && state.recipe == recipe)
+      return known->second;
     unique = name.str() + "." + std::to_string(copy);
   }
   SmallVector<int64_t> historyShape{recipe.history};
   llvm::append_range(historyShape, shape);
   auto addArgument = [&](Type type, StringRef part) {
-    unsigned index = function.getNumArguments();
     DictionaryAttr attrs = builder.getDictionaryAttr(
         {builder.getNamedAttr(kPathAttr,
                               builder.getStringAttr(unique + "." + part.str())),
          builder.getNamedAttr(kRoleAttr, builder.getStringAttr("state")),
          builder.getNamedAttr(kKindAttr, builder.getStringAttr("other")),
          builder.getNamedAttr(kZeroInitAttr, builder.getUnitAttr())});
-    (void)function.insertArgument(index, type, attrs, function.getLoc());
-    return function.getArgument(index);
+    return signature.addArgument(type, attrs, function.getLoc());
   };
   State state{unique,
               recipe,
@@ -89,6 +87,7 @@ unsigned DelayedScaling::getState(StringRef name, ArrayRef<LayerSlot> slots,
               type,
               addArgument(type.clone(historyShape), "amax_history"),
               addArgument(type, "quantizer")};
+  numbers[unique] = states.size();
   states.push_back(state);
   return amaxes.add(
       DenseElementsAttr::get(type, builder.getF32FloatAttr(0)),
@@ -156,9 +155,11 @@ void DelayedScaling::record(StringRef name, ArrayRef<LayerSlot> slots,
 std::optional<DelayedScaling::Scale>
 DelayedScaling::read(OpBuilder &at, Location loc, StringRef name,
                      ArrayRef<LayerSlot> slots) {
-  auto state = llvm::find_if(
-      states, [&](const State &state) { return state.name == name; });
-  if (state == states.end() || state->recipe.initial != InitialScale::One)
+  auto number = numbers.find(name);
+  if (number == numbers.end())
+    return std::nullopt;
+  const State *state = &states[number->second];
+  if (state->recipe.initial != InitialScale::One)
     return std::nullopt;
   ArrayRef<int64_t> counts = state->type.getShape().take_front(slots.size());
   if (!llvm::equal(slots, counts, [](const LayerSlot &slot, int64_t count) {
@@ -179,18 +180,9 @@ DelayedScaling::read(OpBuilder &at, Location loc, StringRef name,
 void DelayedScaling::addResult(const State &state, StringRef part,
                                Value value) {
   StringAttr path = builder.getStringAttr(state.name + "." + part);
-  results.push_back(value);
-  resultAttrs.push_back(
-      builder.getDictionaryAttr({builder.getNamedAttr(kPathAttr, path),
-                                 builder.getNamedAttr(kStateAttr, path)}));
-}
-
-void DelayedScaling::insertResults() {
-  SmallVector<unsigned> indices(results.size(), function.getNumResults());
-  (void)function.insertResults(indices, ValueRange(results).getTypes(),
-                               resultAttrs);
-  Operation *ret = function.getBody().front().getTerminator();
-  ret->insertOperands(ret->getNumOperands(), results);
+  signature.addResult(value, builder.getDictionaryAttr(
+                                 {builder.getNamedAttr(kPathAttr, path),
+                                  builder.getNamedAttr(kStateAttr, path)}));
 }
 
 void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
@@ -318,5 +310,5 @@ void DelayedScaling::addResults(TakenUpdate when) {
   when.valid = accumulatesCalls ? andFinite(when.valid) : when.taken;
   for (auto [state, amax] : llvm::zip(states, largestOf))
     update(state, amax, when);
-  insertResults();
+  signature.apply();
 }

@@ -23,6 +23,7 @@
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_DELAYEDSCALING_H
 
 #include "Accumulators.h"
+#include "SignatureExtension.h"
 #include "TakenUpdate.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -30,6 +31,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <string>
 #include <vector>
@@ -41,7 +43,8 @@ namespace fp8 {
 class DelayedScaling {
 public:
   explicit DelayedScaling(func::FuncOp function)
-      : function(function), builder(function.getContext()), amaxes(function) {}
+      : function(function), builder(function.getContext()), signature(function),
+        amaxes(function) {}
 
   struct Scale {
     Value scale, quantizer;
@@ -106,11 +109,18 @@ public:
                        function_ref<Scale(Value unset)> makeFirst = nullptr);
 
   /// Adds the new states to the function's results.
-  void addResults() { addResults(findTakenUpdate(function)); }
+  void addResults() {
+    signature.apply();
+    addResults(findTakenUpdate(function));
+  }
   /// The same, given when the step takes its update.
   void addResults(TakenUpdate when);
 
   bool empty() const { return states.empty(); }
+
+  /// The arguments of the states, which the function's type lacks until
+  /// `addResults` or a call of `apply`. Other new arguments go there, too.
+  SignatureExtension &getSignature() { return signature; }
 
 private:
   struct State {
@@ -125,18 +135,15 @@ private:
   void reduceOverRanks(MutableArrayRef<Value> amaxes);
   void update(State &state, Value amax, const TakenUpdate &when);
   void addResult(const State &state, StringRef part, Value value);
-  void insertResults();
 
   func::FuncOp function;
   OpBuilder builder;
+  SignatureExtension signature;
   std::vector<State> states;
+  llvm::StringMap<unsigned> numbers; ///< Of the states, by name.
   llvm::DenseSet<std::pair<Value, unsigned>> recorded;
   SmallVector<std::pair<unsigned, Value>> given; ///< Amaxes of states.
   Accumulators amaxes;                           ///< This step's, by state.
-  /// Results that `insertResults` adds, all at once, because the function's
-  /// type is made anew for each insertion.
-  SmallVector<Value> results;
-  SmallVector<DictionaryAttr> resultAttrs;
 };
 
 } // namespace fp8

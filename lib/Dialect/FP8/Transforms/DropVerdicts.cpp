@@ -3,6 +3,7 @@
 #include "EffectiveRecipe.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Support/FunctionAttributes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -40,11 +41,10 @@ struct DropVerdicts : fp8::impl::FP8DropVerdictsBase<DropVerdicts> {
       op->removeAttr(FP8Dialect::kGatedUnitsAttrName);
       op->removeAttr(FP8Dialect::kRowsAttrName);
       op->removeAttr(FP8Dialect::kWireReasonAttrName);
-      auto function = dyn_cast<func::FuncOp>(op);
-      if (!function)
-        return;
-      for (unsigned i = 0; i < function.getNumArguments(); ++i)
-        function.removeArgAttr(i, FP8Dialect::kStateVerdictAttrName);
+      if (auto function = dyn_cast<func::FuncOp>(op))
+        updateArgAttrs(function, [](unsigned, NamedAttrList &attributes) {
+          attributes.erase(FP8Dialect::kStateVerdictAttrName);
+        });
     });
   }
 };

@@ -709,8 +709,10 @@ LogicalResult Quantizer::rewrite() {
     dot.plan.dot->erase();
   }
   TakenUpdate when;
-  if (!delayed.empty())
+  if (!delayed.empty()) {
+    delayed.getSignature().apply();
     when = findTakenUpdate(function);
+  }
   delayed.addResults(when);
   copies.makeNextPayloads(when);
   eraseUnread();

@@ -406,6 +406,42 @@ Value Saver::derive(Value value, Operation *reader, IRMapping &known) {
   return result;
 }
 
+namespace {
+/// The order of the ops of a block while some of them move. (The block itself
+/// numbers all of its ops again at the first comparison after each move.)
+class OpOrder {
+public:
+  explicit OpOrder(Block &block) : block(block) { number(); }
+
+  bool isBefore(Operation *a, Operation *b) const {
+    return numbers.lookup(a) < numbers.lookup(b);
+  }
+
+  void moveBefore(Operation *op, Operation *next) {
+    op->moveBefore(next);
+    Operation *previous = op->getPrevNode();
+    uint64_t low = previous ? numbers.lookup(previous) : 0;
+    uint64_t middle = low + (numbers.lookup(next) - low) / 2;
+    if (middle == low)
+      number();
+    else
+      numbers[op] = middle;
+  }
+
+private:
+  /// Numbers all ops with room for others between them.
+  void number() {
+    uint64_t last = 0;
+    for (Operation &op : block)
+      numbers[&op] = last += kStride;
+  }
+
+  static constexpr uint64_t kStride = uint64_t(1) << 32;
+  Block &block;
+  DenseMap<Operation *, uint64_t> numbers;
+};
+} // namespace
+
 /// Moves ops whose results only the backward pass reads out of the forward
 /// pass, each to its first reader.
 void Saver::sink() {
@@ -424,14 +460,17 @@ void Saver::sink() {
            isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
                stablehlo::TransposeOp, DequantizeOp>(op)))
         ops.push_back(&op);
+    if (ops.empty())
+      return;
+    OpOrder order(*block);
     for (Operation *op : llvm::reverse(ops)) {
       Operation *first = nullptr;
       for (Operation *user : op->getUsers()) {
         Operation *ancestor = block->findAncestorOpInBlock(*user);
-        if (!first || ancestor->isBeforeInBlock(first))
+        if (!first || order.isBefore(ancestor, first))
           first = ancestor;
       }
-      op->moveBefore(first);
+      order.moveBefore(op, first);
     }
   });
 }

@@ -277,6 +277,7 @@ public:
       : function(function), recipe(recipe), smooth(recipe.smooth),
         allDots(allDots), decider(recipe, function),
         builder(function.getContext()), dominance(function), delayed(function) {
+    function.walk([&](Operation *op) { positions[op] = positions.size() + 1; });
   }
 
   /// Smooths the units that it can. Calls `report` once for each gated unit.
@@ -309,6 +310,10 @@ private:
   std::optional<Factor> storeSmoothed(Unit &unit, const View &product,
                                       ArrayRef<LayerSlot> slots);
 
+  std::pair<Operation *, unsigned> getPosition(Operation *op) const;
+  bool isBefore(Operation *first, Operation *second) const;
+  bool dominates(Value value, Operation *op);
+  void forgetMoved(Operation *dot);
   void setInsertionPointAfter(Value a, Value b);
   Value rescale(Value value, Value factor, ArrayRef<int64_t> dims);
   Value rescaleView(const View &view, Value factor, ArrayRef<int64_t> dims);
@@ -328,6 +333,9 @@ private:
   Decider decider;
   IRRewriter builder;
   DominanceInfo dominance;
+  /// Of the ops that the function had before. (A block numbers all of its ops
+  /// again when an inserted one is compared with another.)
+  DenseMap<Operation *, unsigned> positions;
   DelayedScaling delayed;
   LayerLoops layerLoops;
   /// The dots, by index, that the recipe wants to be smoothed, and those that
@@ -347,6 +355,45 @@ private:
 
 } // namespace
 
+/// Returns the last op at or before `op` that the function had before, and its
+/// position; null and 0 if there is none.
+std::pair<Operation *, unsigned> Smoother::getPosition(Operation *op) const {
+  for (; op; op = op->getPrevNode())
+    if (auto known = positions.find(op); known != positions.end())
+      return *known;
+  return {nullptr, 0};
+}
+
+/// Returns true if `first` comes before `second` in their block.
+bool Smoother::isBefore(Operation *first, Operation *second) const {
+  auto [firstOld, firstPosition] = getPosition(first);
+  auto [secondOld, secondPosition] = getPosition(second);
+  if (firstOld != secondOld)
+    return firstPosition < secondPosition;
+  return first == firstOld ||
+         (second != secondOld && first->isBeforeInBlock(second));
+}
+
+/// Returns true if `value` is known before `op`.
+bool Smoother::dominates(Value value, Operation *op) {
+  Operation *def = value.getDefiningOp();
+  return def && def->getBlock() == op->getBlock()
+             ? isBefore(def, op)
+             : dominance.properlyDominates(value, op);
+}
+
+/// Forgets the positions of ops that moved from behind `dot` to before it.
+void Smoother::forgetMoved(Operation *dot) {
+  for (Operation *op = dot->getPrevNode(); op; op = op->getPrevNode()) {
+    auto known = positions.find(op);
+    if (known == positions.end())
+      continue;
+    if (known->second < positions.lookup(dot))
+      return;
+    positions.erase(known);
+  }
+}
+
 /// Sets the insertion point after the definitions of both values.
 void Smoother::setInsertionPointAfter(Value a, Value b) {
   Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
@@ -354,7 +401,9 @@ void Smoother::setInsertionPointAfter(Value a, Value b) {
     builder.setInsertionPointAfterValue(b);
   else if (!second)
     builder.setInsertionPointAfterValue(a);
-  else if (dominance.properlyDominates(first, second))
+  else if (first->getBlock() == second->getBlock()
+               ? isBefore(first, second)
+               : dominance.properlyDominates(first, second))
     builder.setInsertionPointAfter(second);
   else
     builder.setInsertionPointAfter(first);
@@ -577,16 +626,17 @@ Value Smoother::arrangeAs(Value product, Value linear) {
 /// Returns a factor of the unit that is available at the dot.
 std::optional<Factor> Smoother::findFactor(Unit &unit, Operation *dot) {
   for (const Factor &factor : llvm::reverse(unit.factors))
-    if (dominance.properlyDominates(factor.scale, dot) &&
-        dominance.properlyDominates(factor.quantizer, dot))
+    if (dominates(factor.scale, dot) && dominates(factor.quantizer, dot))
       return factor;
   // The factors of a product that the backward pass recomputes may come after
   // the dot.
   for (Factor &factor : unit.factors)
     if (factor.scale.getParentBlock() == dot->getBlock() &&
         succeeded(moveValueDefinitions(
-            builder, {factor.scale, factor.quantizer}, dot, dominance)))
+            builder, {factor.scale, factor.quantizer}, dot, dominance))) {
+      forgetMoved(dot);
       return factor;
+    }
   return std::nullopt;
 }
 
@@ -684,6 +734,7 @@ std::optional<Factor> Smoother::storeSmoothed(Unit &unit, const View &product,
     factor = readState(unit, block, slots);
   if (!factor) {
     unsigned carry = slot->loop->getNumResults();
+    positions.erase(slot->loop); // it is replaced
     stablehlo::WhileOp loop = addParallelStacks(
         slot->loop, update, {stored->second.scale, stored->second.quantizer});
     builder.setInsertionPoint(slice);

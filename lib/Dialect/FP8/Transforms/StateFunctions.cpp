@@ -60,24 +60,28 @@ func::FuncOp fp8::getStateFunction(func::FuncOp step, StringRef entry) {
   return function;
 }
 
-BlockArgument fp8::getStateArgument(func::FuncOp function, StringRef path,
-                                    Type type, Location loc) {
-  if (BlockArgument known = findArgument(function, path))
-    return known;
-  unsigned count = function.getNumArguments();
-  (void)function.insertArgument(count, type,
-                                makeAttributes(function.getContext(), path,
-                                               kRoleAttr,
-                                               stringify(ArgRole::Frozen)),
-                                loc);
-  return function.getArgument(count);
+StateFunction::StateFunction(func::FuncOp step, StringRef entry)
+    : function(getStateFunction(step, entry)), signature(function),
+      arguments(argumentsByPath(function)) {}
+
+BlockArgument StateFunction::getArgument(StringRef path, Type type,
+                                         Location loc) {
+  BlockArgument &argument = arguments[path];
+  if (!argument)
+    argument = signature.addArgument(type,
+                                     makeAttributes(function.getContext(), path,
+                                                    kRoleAttr,
+                                                    stringify(ArgRole::Frozen)),
+                                     loc);
+  return argument;
 }
 
-void fp8::addStateResult(func::FuncOp function, StringRef path, Value value) {
-  (void)function.insertResult(function.getNumResults(), value.getType(),
-                              makeAttributes(function.getContext(), path,
-                                             kKindAttr,
-                                             stringify(ResultKind::Output)));
-  Operation *ret = function.getBody().front().getTerminator();
-  ret->insertOperands(ret->getNumOperands(), value);
+void StateFunction::addResult(StringRef path, Value value) {
+  signature.addResult(value,
+                      makeAttributes(function.getContext(), path, kKindAttr,
+                                     stringify(ResultKind::Output)));
+}
+
+Operation *StateFunction::getTerminator() {
+  return function.getBody().front().getTerminator();
 }

@@ -11,7 +11,10 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_STATEFUNCTIONS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_STATEFUNCTIONS_H
 
+#include "SignatureExtension.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace mlir {
 namespace fp8 {
@@ -27,12 +30,23 @@ Type getWholeType(func::FuncOp step, unsigned argument);
 /// it if there is none.
 func::FuncOp getStateFunction(func::FuncOp step, StringRef entry);
 
-/// Returns the argument with this path; adds it if there is none.
-BlockArgument getStateArgument(func::FuncOp function, StringRef path, Type type,
-                               Location loc);
+/// Extends a function beside the step; call `finish` in the end.
+class StateFunction {
+public:
+  /// Finds or creates the function beside `step` for this entry.
+  StateFunction(func::FuncOp step, StringRef entry);
 
-/// Adds a result.
-void addStateResult(func::FuncOp function, StringRef path, Value value);
+  /// Returns the argument with this path; adds it if there is none.
+  BlockArgument getArgument(StringRef path, Type type, Location loc);
+  void addResult(StringRef path, Value value);
+  Operation *getTerminator();
+  void finish() { signature.apply(); }
+
+private:
+  func::FuncOp function;
+  SignatureExtension signature;
+  llvm::StringMap<BlockArgument> arguments; ///< By path.
+};
 
 } // namespace fp8
 } // namespace mlir

@@ -21,6 +21,7 @@
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Support/FunctionAttributes.h"
 #include "fp8/Support/Recipe.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -49,9 +50,6 @@ struct StoredArray : StoredForm {
   StringAttr kind = {};
   /// The type of the whole array, of which each rank may have a part.
   RankedTensorType whole = {};
-  /// The arguments of the function: the array, and center and exponent of a
-  /// range expansion.
-  SmallVector<unsigned> arguments = {};
 
   /// Returns the stored form of the whole array.
   StoredArray getWhole() const {
@@ -143,7 +141,8 @@ private:
                                          Location loc, bool initial);
   void loadInBranches(StoredArray &array);
   bool passesOn(Value value, Value loaded) const;
-  unsigned addArgument(const StoredArray &array, Type type, StringRef suffix);
+  BlockArgument addArgument(const StoredArray &array, Type type,
+                            StringRef suffix);
   void addResult(const StoredArray &array, Value value, StringRef suffix);
   void makeStateFunctions();
 
@@ -154,6 +153,7 @@ private:
   DelayedScaling delayed;
   std::vector<StoredArray> arrays;
   DenseMap<unsigned, LoadedArray> loadedArrays; ///< By argument.
+  DenseMap<StringAttr, unsigned> resultOfState; ///< By path.
 };
 
 } // namespace
@@ -303,22 +303,19 @@ void StateStorer::clip() {
 // Loading
 //===----------------------------------------------------------------------===//
 
-unsigned StateStorer::addArgument(const StoredArray &array, Type type,
-                                  StringRef suffix) {
-  unsigned index = function.getNumArguments();
+BlockArgument StateStorer::addArgument(const StoredArray &array, Type type,
+                                       StringRef suffix) {
   DictionaryAttr attrs = builder.getDictionaryAttr(
       {builder.getNamedAttr(kPathAttr,
                             builder.getStringAttr(array.path + suffix)),
        builder.getNamedAttr(kRoleAttr, builder.getStringAttr("state")),
        builder.getNamedAttr(kKindAttr, array.kind)});
-  (void)function.insertArgument(index, type, attrs,
-                                function.getArgument(array.argument).getLoc());
-  return index;
+  return delayed.getSignature().addArgument(
+      type, attrs, function.getArgument(array.argument).getLoc());
 }
 
 void StateStorer::changeArgument(StoredArray &array) {
   BlockArgument arg = function.getArgument(array.argument);
-  array.arguments.push_back(array.argument);
   LoadedArray loaded;
   if (!array.changesType()) {
     loadedArrays[array.argument] = {arg, {arg}};
@@ -333,11 +330,9 @@ void StateStorer::changeArgument(StoredArray &array) {
   arg.replaceAllUsesWith(placeholder);
   arg.setType(array.getType());
   loaded.parts = unpack(array, arg, loc);
-  for (StringRef suffix : getSuffixes(array)) {
-    array.arguments.push_back(
+  for (StringRef suffix : getSuffixes(array))
+    loaded.parts.push_back(
         addArgument(array, getQuantizerType(array.scaled), suffix));
-    loaded.parts.push_back(function.getArgument(array.arguments.back()));
-  }
   loaded.value = array.load(builder, loc, loaded.parts);
   placeholder.replaceAllUsesWith(loaded.value);
   placeholder.getDefiningOp()->erase();
@@ -595,20 +590,15 @@ void StateStorer::loadInBranches(StoredArray &array) {
 void StateStorer::addResult(const StoredArray &array, Value value,
                             StringRef suffix) {
   StringAttr path = builder.getStringAttr(array.path + suffix);
-  Operation *ret = function.getBody().front().getTerminator();
-  (void)function.insertResult(
-      function.getNumResults(), value.getType(),
+  delayed.getSignature().addResult(
+      value,
       builder.getDictionaryAttr({builder.getNamedAttr(kPathAttr, path),
                                  builder.getNamedAttr(kStateAttr, path)}));
-  ret->insertOperands(ret->getNumOperands(), value);
 }
 
 LogicalResult StateStorer::storeResult(StoredArray &array) {
   Operation *ret = function.getBody().front().getTerminator();
-  unsigned index = 0;
-  while (function.getResultAttr(index, kStateAttr) !=
-         builder.getStringAttr(array.path))
-    ++index;
+  unsigned index = resultOfState.at(builder.getStringAttr(array.path));
   FailureOr<SmallVector<Value>> parts =
       store(array, loadedArrays[array.argument], ret->getOpOperand(index));
   if (failed(parts))
@@ -628,29 +618,30 @@ LogicalResult StateStorer::storeResult(StoredArray &array) {
 
 /// Adds the arrays whose type changes to the functions that store and load.
 void StateStorer::makeStateFunctions() {
-  func::FuncOp store = getStateFunction(function, "store");
-  func::FuncOp load = getStateFunction(function, "load");
+  StateFunction store(function, "store"), load(function, "load");
   for (const StoredArray &stored : arrays) {
     StoredArray array = stored.getWhole();
     if (!array.changesType())
       continue;
     Location loc = function.getArgument(array.argument).getLoc();
-    Value value = getStateArgument(store, array.path, array.real, loc);
-    builder.setInsertionPoint(store.getBody().front().getTerminator());
+    Value value = store.getArgument(array.path, array.real, loc);
+    builder.setInsertionPoint(store.getTerminator());
     SmallVector<Value> parts = *quantize(array, value, loc, /*initial=*/true);
-    addStateResult(store, array.path, pack(array, parts, loc));
+    store.addResult(array.path, pack(array, parts, loc));
     for (auto [suffix, part] :
          llvm::zip(getSuffixes(array), getExpansion(parts)))
-      addStateResult(store, (array.path + suffix).str(), part);
+      store.addResult((array.path + suffix).str(), part);
 
-    Value form = getStateArgument(load, array.path, array.getType(), loc);
-    builder.setInsertionPoint(load.getBody().front().getTerminator());
+    Value form = load.getArgument(array.path, array.getType(), loc);
+    builder.setInsertionPoint(load.getTerminator());
     parts = unpack(array, form, loc);
     for (StringRef suffix : getSuffixes(array))
-      parts.push_back(getStateArgument(load, (array.path + suffix).str(),
+      parts.push_back(load.getArgument((array.path + suffix).str(),
                                        getQuantizerType(array.scaled), loc));
-    addStateResult(load, array.path, array.load(builder, loc, parts));
+    load.addResult(array.path, array.load(builder, loc, parts));
   }
+  store.finish();
+  load.finish();
 }
 
 /// Removes results of branches that are no longer read.
@@ -713,12 +704,16 @@ LogicalResult StateStorer::run() {
     seeds.prepare();
   for (StoredArray &array : arrays)
     changeArgument(array);
+  resultOfState = resultsByState(function);
   for (StoredArray &array : arrays)
-    if (failed(storeResult(array)))
+    if (failed(storeResult(array))) {
+      delayed.getSignature().apply();
       return failure();
+    }
   for (StoredArray &array : arrays)
     if (array.changesType())
       loadInBranches(array);
+  delayed.getSignature().apply();
   Block &body = function.getBody().front();
   function.setType(builder.getFunctionType(
       body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
@@ -765,15 +760,19 @@ LogicalResult StoreState::store(func::FuncOp function, const Recipe &recipe) {
   StateStorer storer(function, recipe);
   if (failed(storer.run()))
     return failure();
+  DenseMap<unsigned, Attribute> verdicts;
   for (const StateDecision &decision : storer.decisions) {
     if (emitRemarks)
       emitStateRemark(function.getArgument(decision.argument).getLoc(),
                       decision);
-    function.setArgAttr(decision.argument, FP8Dialect::kStateVerdictAttrName,
-                        decision.getAttribute(&getContext()));
+    verdicts[decision.argument] = decision.getAttribute(&getContext());
     ++numArrays;
     numStored += decision.changed;
   }
+  updateArgAttrs(function, [&](unsigned index, NamedAttrList &attributes) {
+    if (Attribute verdict = verdicts.lookup(index))
+      attributes.set(FP8Dialect::kStateVerdictAttrName, verdict);
+  });
   return success();
 }
 

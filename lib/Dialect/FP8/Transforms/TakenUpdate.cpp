@@ -617,6 +617,7 @@ TakenUpdate fp8::findTakenUpdate(func::FuncOp function) {
   Conditions conditions;
   SmallVector<const Condition *> changes;
   Block &body = function.getBody().front();
+  DenseMap<StringAttr, unsigned> resultOfState = resultsByState(function);
   for (BlockArgument arg : body.getArguments()) {
     auto attr = [&](StringRef name) {
       return function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
@@ -624,10 +625,10 @@ TakenUpdate fp8::findTakenUpdate(func::FuncOp function) {
     StringAttr kind = attr(kKindAttr), path = attr(kPathAttr);
     if (!kind || kind != stringify(StateKind::Parameter))
       continue;
-    for (unsigned i = 0; i < function.getNumResults(); ++i)
-      if (path && path == function.getResultAttr(i, kStateAttr))
-        changes.push_back(
-            conditions.changed(body.getTerminator()->getOperand(i), arg));
+    auto result = path ? resultOfState.find(path) : resultOfState.end();
+    if (result != resultOfState.end())
+      changes.push_back(conditions.changed(
+          body.getTerminator()->getOperand(result->second), arg));
   }
   const Condition *change = conditions.anyOf(changes);
   if (change->kind <= Condition::Always)

@@ -65,6 +65,10 @@ bool WeightCopies::addOps(Copy &copy, Value value,
       return false;
     if (!llvm::is_contained(copy.leaves, arg))
       copy.leaves.push_back(arg);
+    // The function has no attributes of a new argument yet; it has no next
+    // value either.
+    if (arg.getArgNumber() >= step.getNumArguments())
+      return false;
     StringAttr role =
         step.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kRoleAttr);
     return role && (role == stringify(ArgRole::Frozen) ||
@@ -83,15 +87,13 @@ bool WeightCopies::addOps(Copy &copy, Value value,
 }
 
 BlockArgument WeightCopies::addArgument(Type type, const std::string &path) {
-  unsigned index = function.getNumArguments();
   DictionaryAttr attrs = builder.getDictionaryAttr(
       {builder.getNamedAttr(kPathAttr, builder.getStringAttr(path)),
        builder.getNamedAttr(kRoleAttr,
                             builder.getStringAttr(stringify(ArgRole::State))),
        builder.getNamedAttr(
            kKindAttr, builder.getStringAttr(stringify(StateKind::Other)))});
-  (void)function.insertArgument(index, type, attrs, function.getLoc());
-  return function.getArgument(index);
+  return delayed.getSignature().addArgument(type, attrs, function.getLoc());
 }
 
 Value WeightCopies::get(StringRef name, const OperandRecipe &recipe,
@@ -206,13 +208,12 @@ SmallVector<Value> WeightCopies::makeNext(const Copy &copy) {
 }
 
 /// Makes the payload and the amax that the first step reads.
-void WeightCopies::makeFirst(const Copy &copy) {
+void WeightCopies::makeFirst(const Copy &copy, StateFunction &store) {
   Location loc = copy.source.getLoc();
-  func::FuncOp store = getStateFunction(function, "store");
-  builder.setInsertionPoint(store.getBody().front().getTerminator());
+  builder.setInsertionPoint(store.getTerminator());
   Value source = cloneSource(copy, [&](BlockArgument arg) {
     StringAttr path = getStringAttr(function, arg, kPathAttr);
-    return getStateArgument(store, path, arg.getType(), arg.getLoc());
+    return store.getArgument(path, arg.getType(), arg.getLoc());
   });
   Value amax = AmaxOp::create(builder, loc, source, copy.type);
   DelayedScaling::Scale by;
@@ -225,8 +226,8 @@ void WeightCopies::makeFirst(const Copy &copy) {
   Value quantized =
       QuantizeOp::create(builder, loc, copy.type, source, by.scale,
                          by.quantizer, Rounding::NearestEven, copy.overflow);
-  addStateResult(store, copy.name + ".payload", quantized);
-  addStateResult(store, copy.name + ".amax", amax);
+  store.addResult(copy.name + ".payload", quantized);
+  store.addResult(copy.name + ".amax", amax);
 }
 
 /// Returns when a copy is made anew: if the step takes its update, or if the
@@ -245,20 +246,19 @@ Value WeightCopies::makeCondition(const Copy &copy, const TakenUpdate &when) {
 void WeightCopies::makeNextPayloads(const TakenUpdate &when) {
   if (copies.empty())
     return;
-  getStateFunction(function, "store");
+  StateFunction store(function, "store");
   // There is nothing to load: the weights themselves stay.
   getStateFunction(function, "load");
   Operation *ret = function.getBody().front().getTerminator();
   auto addResult = [&](const std::string &path, Value value) {
     StringAttr attr = builder.getStringAttr(path);
-    (void)function.insertResult(
-        function.getNumResults(), value.getType(),
+    delayed.getSignature().addResult(
+        value,
         builder.getDictionaryAttr({builder.getNamedAttr(kPathAttr, attr),
                                    builder.getNamedAttr(kStateAttr, attr)}));
-    ret->insertOperands(ret->getNumOperands(), value);
   };
   for (const Copy &copy : copies) {
-    makeFirst(copy);
+    makeFirst(copy, store);
     builder.setInsertionPoint(ret);
     Location loc = copy.source.getLoc();
     SmallVector<Value> parts;
@@ -286,4 +286,6 @@ void WeightCopies::makeNextPayloads(const TakenUpdate &when) {
               builder.createOrFold<PackOp>(loc, copy.type, parts[0], parts[1]));
     addResult(copy.name + ".amax", parts[2]);
   }
+  store.finish();
+  delayed.getSignature().apply();
 }

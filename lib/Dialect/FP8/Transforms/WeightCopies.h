@@ -12,6 +12,7 @@
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_WEIGHTCOPIES_H
 
 #include "DelayedScaling.h"
+#include "StateFunctions.h"
 
 #include <string>
 #include <vector>
@@ -58,7 +59,7 @@ private:
   Value makeNextSource(const Copy &copy);
   SmallVector<Value> makeNext(const Copy &copy);
   Value makeCondition(const Copy &copy, const TakenUpdate &when);
-  void makeFirst(const Copy &copy);
+  void makeFirst(const Copy &copy, StateFunction &store);
 
   func::FuncOp function;
   DelayedScaling &delayed;

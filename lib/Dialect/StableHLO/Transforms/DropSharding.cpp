@@ -3,6 +3,7 @@
 #include "fp8/Dialect/StableHLO/IR/Sdy.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
+#include "fp8/Support/FunctionAttributes.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/SymbolTable.h"
@@ -157,16 +158,13 @@ struct DropSharding : public stablehlo::impl::DropShardingBase<DropSharding> {
     for (Operation *op : dead)
       op->erase();
     getOperation().walk([&](func::FuncOp func) {
-      for (unsigned i = 0, e = func.getNumArguments(); i < e; ++i)
-        for (NamedAttribute attr : llvm::to_vector(
-                 mlir::function_interface_impl::getArgAttrs(func, i)))
+      auto drop = [](unsigned, NamedAttrList &attributes) {
+        for (NamedAttribute attr : llvm::to_vector(attributes))
           if (isShardingAttr(attr.getName().getValue()))
-            func.removeArgAttr(i, attr.getName());
-      for (unsigned i = 0, e = func.getNumResults(); i < e; ++i)
-        for (NamedAttribute attr : llvm::to_vector(
-                 mlir::function_interface_impl::getResultAttrs(func, i)))
-          if (isShardingAttr(attr.getName().getValue()))
-            func.removeResultAttr(i, attr.getName());
+            attributes.erase(attr.getName());
+      };
+      fp8::updateArgAttrs(func, drop);
+      fp8::updateResultAttrs(func, drop);
     });
   }
 };

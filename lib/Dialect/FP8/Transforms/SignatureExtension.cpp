@@ -1,0 +1,44 @@
+//===- SignatureExtension.cpp - Many new arguments and results ------------===//
+
+#include "SignatureExtension.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+BlockArgument SignatureExtension::addArgument(Type type, DictionaryAttr attrs,
+                                              Location loc) {
+  types.push_back(type);
+  attributes.push_back(attrs);
+  return function.getBody().front().addArgument(type, loc);
+}
+
+void SignatureExtension::addResult(Value value, DictionaryAttr attrs) {
+  resultTypes.push_back(value.getType());
+  resultAttributes.push_back(attrs);
+  Operation *ret = function.getBody().front().getTerminator();
+  ret->insertOperands(ret->getNumOperands(), value);
+}
+
+void SignatureExtension::apply() {
+  if (types.empty() && resultTypes.empty())
+    return;
+  SmallVector<Type> inputs(function.getArgumentTypes());
+  SmallVector<Type> results(function.getResultTypes());
+  SmallVector<DictionaryAttr> inputAttributes, allResultAttributes;
+  function.getAllArgAttrs(inputAttributes);
+  function.getAllResultAttrs(allResultAttributes);
+  llvm::append_range(inputs, types);
+  llvm::append_range(results, resultTypes);
+  llvm::append_range(inputAttributes, attributes);
+  llvm::append_range(allResultAttributes, resultAttributes);
+  function.setFunctionType(
+      FunctionType::get(function.getContext(), inputs, results));
+  function.setAllArgAttrs(inputAttributes);
+  function.setAllResultAttrs(allResultAttributes);
+  types.clear();
+  resultTypes.clear();
+  attributes.clear();
+  resultAttributes.clear();
+}
