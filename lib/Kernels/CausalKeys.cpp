@@ -68,11 +68,18 @@ std::optional<double> numberOf(Attribute attr) {
 
 class Finder {
 public:
-  explicit Finder(Block &kernel) : kernel(kernel) {}
+  explicit Finder(Block &kernel) : kernel(kernel) {
+    auto op = dyn_cast<KernelOp>(kernel.getParentOp());
+    if (op && op.getBlock())
+      orderedLoop = op.getDomain().size() - 1;
+  }
 
   std::optional<CausalKeys> run();
 
 private:
+  struct Mask;
+  std::optional<Mask> asMask(linalg::GenericOp op, arith::CmpIOp compare) const;
+  bool isQuery(linalg::GenericOp op, unsigned loop) const;
   bool setHypothesis(linalg::GenericOp op, arith::CmpIOp compare);
   bool findKeyLoops(linalg::GenericOp start, unsigned loop);
   bool prove();
@@ -85,6 +92,8 @@ private:
   Known compare(arith::CmpIOp op, unsigned which) const;
 
   Block &kernel;
+  /// The domain loop that runs in order, if any.
+  std::optional<unsigned> orderedLoop;
   CausalKeys found;
   /// The dimension of keys of each local buffer.
   DenseMap<Value, unsigned> keyDims;
@@ -153,27 +162,33 @@ static std::optional<arith::CmpIPredicate> swapped(arith::CmpIPredicate p) {
   }
 }
 
-namespace {
 /// A comparison of the index of a query with that of a key. It is `showsKeys`
 /// for keys up to query + offset, and the opposite for later keys.
-struct Mask {
+struct Finder::Mask {
   unsigned queries, keys; // loops of the op
   int64_t offset;
   bool showsKeys;
 };
-} // namespace
 
-static std::optional<Mask> asMask(linalg::GenericOp op, arith::CmpIOp compare) {
+/// Whether a loop runs over queries: over the domain, and in order if some loop
+/// of the domain does.
+bool Finder::isQuery(linalg::GenericOp op, unsigned loop) const {
+  int own = domainLoopOf(op, loop);
+  return orderedLoop ? own == static_cast<int>(*orderedLoop) : own >= 0;
+}
+
+std::optional<Finder::Mask> Finder::asMask(linalg::GenericOp op,
+                                           arith::CmpIOp compare) const {
   auto query = asIndex(compare.getLhs()), key = asIndex(compare.getRhs());
   std::optional<arith::CmpIPredicate> predicate = compare.getPredicate();
   if (!query || !key)
     return std::nullopt;
-  if (domainLoopOf(op, query->first) < 0) {
+  if (!isQuery(op, query->first)) {
     std::swap(query, key);
     predicate = swapped(*predicate);
   }
-  if (!predicate || !swapped(*predicate) ||
-      domainLoopOf(op, query->first) < 0 || domainLoopOf(op, key->first) >= 0)
+  if (!predicate || !swapped(*predicate) || !isQuery(op, query->first) ||
+      isQuery(op, key->first))
     return std::nullopt;
   using P = arith::CmpIPredicate;
   int64_t offset = query->second - key->second;
@@ -190,6 +205,8 @@ bool Finder::setHypothesis(linalg::GenericOp op, arith::CmpIOp compare) {
     return false;
   found = CausalKeys();
   found.queryLoop = domainLoopOf(op, mask->queries);
+  if (int own = domainLoopOf(op, mask->keys); own >= 0)
+    found.keyLoop = own;
   found.offset = mask->offset;
   found.numKeys = op.getStaticLoopRanges()[mask->keys];
   return findKeyLoops(op, mask->keys);
@@ -204,7 +221,8 @@ bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
     linalg::GenericOp op = worklist.pop_back_val();
     unsigned keys = loops.lookup(op);
     if (op.getStaticLoopRanges()[keys] != found.numKeys ||
-        domainLoopOf(op, keys) >= 0)
+        domainLoopOf(op, keys) !=
+            (found.keyLoop ? static_cast<int>(*found.keyLoop) : -1))
       return false;
     for (OpOperand &operand : op->getOpOperands()) {
       Value buffer = operand.get();

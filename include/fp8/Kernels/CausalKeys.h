@@ -19,6 +19,9 @@ namespace mlir::fp8 {
 struct CausalKeys {
   /// The domain loop over queries.
   unsigned queryLoop = 0;
+  /// The domain loop over keys, if the domain divides them. Queries are then the
+  /// loop that runs in order.
+  std::optional<unsigned> keyLoop;
   int64_t offset = 0;
   int64_t numKeys = 0;
   /// The loop over keys of each op that has both queries and keys.

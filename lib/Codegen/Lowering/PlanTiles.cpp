@@ -183,6 +183,8 @@ SmallVector<int64_t> fp8::cpuTileOf(KernelOp kernel) {
 SmallVector<int64_t> fp8::keyCountsOf(KernelOp kernel) {
   std::optional<CausalKeys> keys = CausalKeys::find(kernel.getBody().front());
   SmallVector<int64_t> counts;
+  if (keys && keys->keyLoop)
+    return {keys->numKeys};
   if (!keys || keys->numKeys <= kKeyStep)
     return counts;
   int64_t step =

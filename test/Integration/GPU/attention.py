@@ -1,9 +1,14 @@
 """The attention spellings of Integration/CPU/attention.py on the GPU emulator: every
-kernel of the step agrees with the CPU's.
+kernel of the step agrees with the CPU's, and so do the gradients of steps whose
+backward pass is divided by queries and by keys.
 
-    attention.py FP8_CHECK_GPU_KERNELS FP8_OPT FOLDER [all | CASE...]
+    attention.py FP8_CHECK_GPU_KERNELS FP8_OPT FP8_RUN DRIVER_DIR FOLDER [all | CASE...]
+
+DRIVER_DIR has the emulator's libcuda.so.1.
 """
 
+import dataclasses
+import os
 import pathlib
 import sys
 
@@ -18,28 +23,52 @@ import numpy as np  # noqa: E402
 CASES = attention.CASES | {"many keys": attention.Case(attention.grouped, kv_heads=1, queries=40, keys=1700, batch=1)}
 CASES["many tiles"] = attention.Case(CASES["full"].attend, queries=64, keys=1700, batch=70)
 SOME = ["causal", "soft cap", "mask", "bias", "packed", "dropout", "grouped", "cross", "bf16", "f32 softmax of bf16", "one row", "long",
-        "long grouped", "many keys"]  # fmt: skip
+        "long grouped", "many keys", "long jax.nn", "later queries"]  # fmt: skip
+# Largest error of a gradient, as a share of its norm: dots sum in another order, and bf16 rounds what differs.
+BOUNDS = {"float32": 2e-6, "bfloat16": 1e-2}
 
 
-def check(name, checker, fp8_opt, folder):
+def is_divided(case):
+    """Whether one kernel of the backward pass has some of the keys, and another one has some of the queries."""
+    return case.backward and case.keys > 64 and case.dtype != "float64"
+
+
+def compare_gradients(case, fp8_run, driver, folder, feeds, params):
+    expected = attention.gradient_of(fp8_run, folder, params, feeds)
+    for chip, capability in (("sm_89", "89"), ("sm_90a", "90")):
+        environment = {**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_CAPABILITY": capability, "FP8_EMULATOR_LANDING": "random"}
+        got = attention.gradient_of(fp8_run, folder, params, feeds, "--target", f"nvptx:{chip}", "--gpu-image", "bitcode", env=environment)
+        error = attention.distance(got, expected) / attention.norm(expected)
+        print(f"  {chip}: gradients differ by {error:.1e} of their norm")
+        assert error <= BOUNDS[case.dtype], f"expected at most {BOUNDS[case.dtype]} but got {error}"
+
+
+def check(name, checker, fp8_opt, fp8_run, driver, folder):
     case, random = CASES[name], np.random.default_rng(len(name))
+    divided = is_divided(case)
+    if divided and case.layers != "unrolled":
+        case = dataclasses.replace(case, batch=1)
     loss = attention.make_loss(case)
 
     def step(params, x, memory, extra):
         value, gradients = jax.value_and_grad(loss)(params, x, memory, extra)
-        return jax.tree.map(lambda p, g: p - g, params, gradients), value
+        return jax.tree.map(lambda p, g: p - attention.RATE * g, params, gradients), value
 
     folder = folder / name.replace(" ", "_")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "step.mlir").write_text(jax.jit(step).lower(*attention.make_inputs(case, random)).as_text(debug_info=True))
+    inputs = attention.make_inputs(case, random)
+    (folder / "step.mlir").write_text(jax.jit(step).lower(*inputs).as_text(debug_info=True))
     ops = attention.count_ops(fp8_opt, folder / "step.mlir")
     assert ops == (case.forward, case.backward), f"expected {(case.forward, case.backward)} ops of attention but got {ops}"
-    t.run([fp8_opt, "--fp8-import", "--fp8-quantize=recipe=none", "--fp8-structure", "--fp8-kernels", folder / "step.mlir", "-o", folder / "4.mlir"])
+    t.run([fp8_opt, "--fp8-import", "--fp8-quantize=recipe=none", "--fp8-structure", "--fp8-kernels=layouts=along-k", folder / "step.mlir",
+           "-o", folder / "4.mlir"])  # fmt: skip
     for chip in ("sm_89", "sm_90a"):
         print(f"  {chip}: {t.run([checker, '--quiet', f'--chip={chip}', folder / '4.mlir']).stdout.strip()}")
+    if divided:
+        compare_gradients(case, fp8_run, driver, folder, attention.write_inputs(folder, *inputs), inputs[0])
 
 
 if __name__ == "__main__":
-    checker, fp8_opt, folder, names = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4:]
+    programs, folder, names = sys.argv[1:5], pathlib.Path(sys.argv[5]), sys.argv[6:]
     cases = {name: (lambda fixture, name=name: check(name, *fixture)) for name in CASES}
-    t.run_cases(cases, list(cases) if names == ["all"] else names or SOME, (checker, fp8_opt, folder))
+    t.run_cases(cases, list(cases) if names == ["all"] else names or SOME, (*programs, folder))

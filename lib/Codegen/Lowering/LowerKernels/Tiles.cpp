@@ -160,6 +160,21 @@ bool KernelLowering::sumsBlocks(linalg::GenericOp op) const {
              utils::IteratorType::reduction;
 }
 
+/// Returns where the first block of the last loop begins. Queries before it see
+/// none of the tile's keys.
+Value KernelLowering::firstBlock() {
+  if (!causalKeys || !causalKeys->keyLoop)
+    return constantIndex(0);
+  Value seen =
+      arith::SubIOp::create(builder, loc, tileOffsets[*causalKeys->keyLoop],
+                            constantIndex(causalKeys->offset));
+  seen = arith::MaxSIOp::create(builder, loc, seen, constantIndex(0));
+  Value number =
+      arith::DivUIOp::create(builder, loc, seen, constantIndex(tile.back()));
+  return arith::MulIOp::create(builder, loc, number,
+                               constantIndex(tile.back()));
+}
+
 /// Emits the last loop of the domain, block by block.
 LogicalResult KernelLowering::emitBlocks(SmallVectorImpl<Value> &offsets,
                                          SmallVectorImpl<int64_t> &sizes) {
@@ -180,7 +195,7 @@ LogicalResult KernelLowering::emitBlocks(SmallVectorImpl<Value> &offsets,
     sizes.pop_back();
     return result;
   };
-  auto loop = scf::ForOp::create(builder, loc, constantIndex(0),
+  auto loop = scf::ForOp::create(builder, loc, firstBlock(),
                                  constantIndex(whole), constantIndex(size));
   {
     OpBuilder::InsertionGuard guard(builder);
@@ -271,7 +286,8 @@ LogicalResult KernelLowering::verifyKeyLoops() {
     return it == causalKeys->keyLoops.end() ? -1 : static_cast<int>(it->second);
   };
   for (const auto &part : parts)
-    if (const Nest *nest = causalKeys ? std::get_if<Nest>(&part) : nullptr)
+    if (const Nest *nest =
+            keyCounts.empty() ? nullptr : std::get_if<Nest>(&part))
       for (linalg::GenericOp op : nest->ops)
         if (loopOf(op) != loopOf(nest->ops.front()))
           return op.emitOpError("expected all ops of a nest to run over the "
