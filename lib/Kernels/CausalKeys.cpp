@@ -79,7 +79,8 @@ public:
 private:
   struct Mask;
   std::optional<Mask> asMask(linalg::GenericOp op, arith::CmpIOp compare) const;
-  bool isQuery(linalg::GenericOp op, unsigned loop) const;
+  bool isQuery(linalg::GenericOp op, unsigned loop, unsigned other) const;
+  std::optional<unsigned> loopOfRows(unsigned a, unsigned b) const;
   bool setHypothesis(linalg::GenericOp op, arith::CmpIOp compare);
   bool findKeyLoops(linalg::GenericOp start, unsigned loop);
   bool prove();
@@ -170,11 +171,42 @@ struct Finder::Mask {
   bool showsKeys;
 };
 
-/// Whether a loop runs over queries: over the domain, and in order if some loop
-/// of the domain does.
-bool Finder::isQuery(linalg::GenericOp op, unsigned loop) const {
-  int own = domainLoopOf(op, loop);
-  return orderedLoop ? own == static_cast<int>(*orderedLoop) : own >= 0;
+/// Returns which of two domain loops has the values of rows: operands of ops on
+/// scores that run over this loop and not over the other one. Returns nullopt
+/// if there are operands of both kinds.
+std::optional<unsigned> Finder::loopOfRows(unsigned a, unsigned b) const {
+  bool has[2] = {false, false};
+  for (auto op : kernel.getOps<linalg::GenericOp>()) {
+    auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+    if (isDot(op) || !dims || dims.size() <= std::max(a, b) || dims[a] < 0 ||
+        dims[b] < 0)
+      continue;
+    for (AffineMap map : op.getIndexingMapsArray()) {
+      bool hasA = map.isFunctionOfDim(dims[a]),
+           hasB = map.isFunctionOfDim(dims[b]);
+      has[0] |= hasA && !hasB;
+      has[1] |= hasB && !hasA;
+    }
+  }
+  if (has[0] && has[1])
+    return std::nullopt;
+  // Without values of rows no exponential is compared with a maximum, and it
+  // does not matter which loop is called queries.
+  return has[0] ? a : has[1] ? b : *orderedLoop;
+}
+
+/// Whether a loop, which is compared with `other`, runs over queries: over the
+/// domain, and over rows if both do and one runs in order.
+bool Finder::isQuery(linalg::GenericOp op, unsigned loop,
+                     unsigned other) const {
+  int own = domainLoopOf(op, loop), second = domainLoopOf(op, other);
+  if (!orderedLoop || own < 0)
+    return own >= 0;
+  int ordered = *orderedLoop;
+  if (second < 0)
+    return own == ordered;
+  return (own == ordered || second == ordered) &&
+         loopOfRows(own, second) == static_cast<unsigned>(own);
 }
 
 std::optional<Finder::Mask> Finder::asMask(linalg::GenericOp op,
@@ -183,12 +215,13 @@ std::optional<Finder::Mask> Finder::asMask(linalg::GenericOp op,
   std::optional<arith::CmpIPredicate> predicate = compare.getPredicate();
   if (!query || !key)
     return std::nullopt;
-  if (!isQuery(op, query->first)) {
+  if (!isQuery(op, query->first, key->first)) {
     std::swap(query, key);
     predicate = swapped(*predicate);
   }
-  if (!predicate || !swapped(*predicate) || !isQuery(op, query->first) ||
-      isQuery(op, key->first))
+  if (!predicate || !swapped(*predicate) ||
+      !isQuery(op, query->first, key->first) ||
+      isQuery(op, key->first, query->first))
     return std::nullopt;
   using P = arith::CmpIPredicate;
   int64_t offset = query->second - key->second;

@@ -219,7 +219,7 @@ def AssignLayouts : Pass<"fp8-assign-layouts", "::mlir::func::FuncOp"> {
 }
 
 def SplitAttention : Pass<"fp8-split-attention", "::mlir::func::FuncOp"> {
-  let summary = "Divide attention backward passes into a part by queries and one by keys";
+  let summary = "Divide attentions into ops whose kernels need few keys or few queries at once";
   let description = [{
     An `fp8.attention_backward` sums over queries (the gradients of keys and
     values), and its softmax reduces over keys, so one kernel of it can divide
@@ -230,9 +230,17 @@ def SplitAttention : Pass<"fp8-split-attention", "::mlir::func::FuncOp"> {
     have some keys each, and run over the queries in order. Both compute the
     scores. GPUs, which need many blocks, run this pass.
 
+    With more than 1024 keys rows are too long for a block. Values of rows then
+    have ops of their own, in the forward pass, too: one for those that need no
+    other one (maxima), one for those that need these (sums of exponentials),
+    and so on. The op of the output, or of the gradient of the queries, reads
+    them as well. So every op reduces over keys at its end only, and its tasks
+    run over the keys in order. An op whose output is more than a sum over keys
+    and a conversion of it keeps whole rows.
+
     Keys are the loops that a reduction whose result meets scores again runs
-    over. An op stays as it is if it has no such reduction, at most 64 keys, no
-    result that sums over queries, or row values of different shapes.
+    over. An op stays as it is if it has no such reduction, at most 64 keys, row
+    values of different shapes, or if it would still be one op.
 
     Example: the weights need the row sums of `%w`, and `%dv` sums over queries.
 

@@ -131,10 +131,9 @@ void AttentionOutliner::foldCopies() {
   }
 }
 
-/// Returns true if `generic` adds up a result that no op of the body reads.
+/// Returns true if `generic` reduces to a result that no op of the body reads.
 bool AttentionOutliner::sumsAtTheEnd(linalg::GenericOp generic) const {
-  return generic->getNumResults() == 1 &&
-         isa_and_nonnull<arith::AddFOp>(reductionCombiner(generic, 0)) &&
+  return generic->getNumResults() == 1 && reductionCombiner(generic, 0) &&
          llvm::all_of(generic->getUsers(),
                       [](Operation *user) { return isa<YieldOp>(user); });
 }

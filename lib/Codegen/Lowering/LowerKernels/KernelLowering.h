@@ -105,8 +105,8 @@ public:
   virtual ~KernelLowering() = default;
 
   /// Lets tiles run over the smallest of these numbers of keys that covers the
-  /// keys their queries see. If the domain divides the keys, tiles begin with
-  /// the first block of queries that see one of theirs.
+  /// keys their queries see. If the domain divides the keys, tiles only run the
+  /// blocks in which some query sees some key.
   void setKeyCounts(const CausalKeys &keys, ArrayRef<int64_t> counts) {
     causalKeys = keys;
     if (!keys.keyLoop)
@@ -163,6 +163,7 @@ protected:
                           SmallVectorImpl<int64_t> &sizes,
                           ArrayRef<Value> tileIndex);
   Value firstBlock();
+  Value seenEnd();
   LogicalResult emitBlocks(SmallVectorImpl<Value> &offsets,
                            SmallVectorImpl<int64_t> &sizes);
   LogicalResult emitTile(ArrayRef<Value> offsets, ArrayRef<int64_t> sizes);

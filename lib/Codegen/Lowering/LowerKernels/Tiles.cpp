@@ -160,10 +160,11 @@ bool KernelLowering::sumsBlocks(linalg::GenericOp op) const {
              utils::IteratorType::reduction;
 }
 
-/// Returns where the first block of the last loop begins. Queries before it see
-/// none of the tile's keys.
+/// Returns where the first block of the last loop begins. If that loop runs
+/// over queries, those before see none of the tile's keys.
 Value KernelLowering::firstBlock() {
-  if (!causalKeys || !causalKeys->keyLoop)
+  if (!causalKeys || !causalKeys->keyLoop ||
+      causalKeys->queryLoop + 1 != domain.size())
     return constantIndex(0);
   Value seen =
       arith::SubIOp::create(builder, loc, tileOffsets[*causalKeys->keyLoop],
@@ -173,6 +174,18 @@ Value KernelLowering::firstBlock() {
       arith::DivUIOp::create(builder, loc, seen, constantIndex(tile.back()));
   return arith::MulIOp::create(builder, loc, number,
                                constantIndex(tile.back()));
+}
+
+/// If the last loop runs over keys, returns where those begin that no query of
+/// the tile sees; null if the tile runs over the whole loop.
+Value KernelLowering::seenEnd() {
+  if (!causalKeys || !causalKeys->keyLoop ||
+      *causalKeys->keyLoop + 1 != domain.size())
+    return nullptr;
+  unsigned queries = causalKeys->queryLoop;
+  return arith::AddIOp::create(
+      builder, loc, tileOffsets[queries],
+      constantIndex(tileSizes[queries] + causalKeys->offset));
 }
 
 /// Emits the last loop of the domain, block by block.
@@ -195,16 +208,24 @@ LogicalResult KernelLowering::emitBlocks(SmallVectorImpl<Value> &offsets,
     sizes.pop_back();
     return result;
   };
-  auto loop = scf::ForOp::create(builder, loc, firstBlock(),
-                                 constantIndex(whole), constantIndex(size));
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(loop.getBody()->getTerminator());
-    if (failed(emit(loop.getInductionVar(), size)))
-      return failure();
+  Value first = firstBlock(), seen = seenEnd(), end = constantIndex(whole);
+  if (seen)
+    end = arith::MinSIOp::create(builder, loc, seen, end);
+  auto loop = scf::ForOp::create(builder, loc, first, end, constantIndex(size));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  if (failed(emit(loop.getInductionVar(), size)))
+    return failure();
+  builder.setInsertionPointAfter(loop);
+  if (whole == extent)
+    return success();
+  if (seen) {
+    Value sees = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
+                                       seen, constantIndex(whole));
+    auto branch = scf::IfOp::create(builder, loc, sees);
+    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
   }
-  return whole == extent ? success()
-                         : emit(constantIndex(whole), extent - whole);
+  return emit(constantIndex(whole), extent - whole);
 }
 
 /// Emits tiles, which have static sizes: if a domain loop's last tile is
