@@ -262,7 +262,8 @@ SmallVector<Value> BlockLowering::emitGroupSums(const Nest &nest, Loops &loops,
     each = lanes;
   Nest own = nest;
   own.lanes = each;
-  own.startsAligned = each > 1 && from % each == 0;
+  // Tiles of keys that run in order may begin anywhere.
+  own.startsAligned = each > 1 && from % each == 0 && startsAligned(nest, each);
   Value condition = exists;
   int64_t active = lanes / each;
   if (active < groupThreads) {

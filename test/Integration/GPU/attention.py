@@ -20,16 +20,20 @@ import fp8_testing as t  # noqa: E402
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
 
-# With more than 1024 keys values of rows have kernels of their own. If a kernel cannot be divided (here because the output is
-# divided behind its dot), scores are in global memory, for the last block of queries too.
+# With more than 1024 keys values of rows have kernels of their own. In WHOLE they do not, so scores are in global memory, for the
+# last block of queries too.
+MASKS = {"extra": lambda random: {"mask": random.random((1, 1, 40, 1700)) < 0.5}}
 CASES = attention.CASES | {
     "many keys": attention.Case(attention.grouped, kv_heads=1, queries=40, keys=1700, batch=1),
     "many causal keys": attention.Case(attention.later, queries=96, keys=1100),
-    "many whole rows": attention.Case(attention.divided_after, queries=40, keys=1700, batch=1),
-    "many tiles": attention.Case(attention.divided_after, queries=64, keys=1700, batch=70),
+    "many divided after": attention.Case(attention.divided_after, queries=40, keys=1700, batch=1),
+    "many masked keys": attention.Case(attention.zero_rows, queries=40, keys=1700, batch=1, **MASKS),
+    "many whole rows": attention.Case(attention.grouped, kv_heads=1, queries=40, keys=1700, batch=1),
+    "many tiles": attention.Case(attention.CASES["full"].attend, queries=64, keys=1700, batch=70),
 }
+WHOLE = {"many whole rows", "many tiles"}
 SOME = ["causal", "soft cap", "mask", "bias", "packed", "dropout", "grouped", "cross", "bf16", "f32 softmax of bf16", "one row", "long",
-        "long grouped", "many keys", "many causal keys", "later queries"]  # fmt: skip
+        "long grouped", "many keys", "many whole rows", "many causal keys", "later queries"]  # fmt: skip
 # Largest error of a gradient, as a share of its norm: dots sum in another order, and bf16 rounds what differs.
 BOUNDS = {"float32": 1e-5, "bfloat16": 1e-2}
 
@@ -74,7 +78,7 @@ def check_mutations(checker, fp8_opt, folder):
 
 def check(name, checker, fp8_opt, fp8_run, driver, folder):
     case, random = CASES[name], np.random.default_rng(len(name))
-    divided = is_divided(case)
+    divided = is_divided(case) and name not in WHOLE
     if divided and case.layers != "unrolled":
         case = dataclasses.replace(case, batch=1)
     loss = attention.make_loss(case)
@@ -89,8 +93,8 @@ def check(name, checker, fp8_opt, fp8_run, driver, folder):
     (folder / "step.mlir").write_text(jax.jit(step).lower(*inputs).as_text(debug_info=True))
     ops = attention.count_ops(fp8_opt, folder / "step.mlir")
     assert ops == (case.forward, case.backward), f"expected {(case.forward, case.backward)} ops of attention but got {ops}"
-    t.run([fp8_opt, "--fp8-import", "--fp8-quantize=recipe=none", "--fp8-structure", "--fp8-kernels=layouts=along-k", folder / "step.mlir",
-           "-o", folder / "4.mlir"])  # fmt: skip
+    kernels = "--fp8-kernels" if name in WHOLE else "--fp8-kernels=layouts=along-k"
+    t.run([fp8_opt, "--fp8-import", "--fp8-quantize=recipe=none", "--fp8-structure", kernels, folder / "step.mlir", "-o", folder / "4.mlir"])
     for chip in ("sm_89", "sm_90a"):
         print(f"  {chip}: {t.run([checker, '--quiet', f'--chip={chip}', folder / '4.mlir']).stdout.strip()}")
     if name == "many causal keys":
