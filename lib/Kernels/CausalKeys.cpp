@@ -68,11 +68,19 @@ std::optional<double> numberOf(Attribute attr) {
 
 class Finder {
 public:
-  explicit Finder(Block &kernel) : kernel(kernel) {}
+  explicit Finder(Block &kernel) : kernel(kernel) {
+    auto op = dyn_cast<KernelOp>(kernel.getParentOp());
+    if (op && op.getBlock())
+      orderedLoop = op.getDomain().size() - 1;
+  }
 
   std::optional<CausalKeys> run();
 
 private:
+  struct Mask;
+  std::optional<Mask> asMask(linalg::GenericOp op, arith::CmpIOp compare) const;
+  bool isQuery(linalg::GenericOp op, unsigned loop, unsigned other) const;
+  std::optional<unsigned> loopOfRows(unsigned a, unsigned b) const;
   bool setHypothesis(linalg::GenericOp op, arith::CmpIOp compare);
   bool findKeyLoops(linalg::GenericOp start, unsigned loop);
   bool prove();
@@ -85,6 +93,8 @@ private:
   Known compare(arith::CmpIOp op, unsigned which) const;
 
   Block &kernel;
+  /// The domain loop that runs in order, if any.
+  std::optional<unsigned> orderedLoop;
   CausalKeys found;
   /// The dimension of keys of each local buffer.
   DenseMap<Value, unsigned> keyDims;
@@ -153,27 +163,65 @@ static std::optional<arith::CmpIPredicate> swapped(arith::CmpIPredicate p) {
   }
 }
 
-namespace {
 /// A comparison of the index of a query with that of a key. It is `showsKeys`
 /// for keys up to query + offset, and the opposite for later keys.
-struct Mask {
+struct Finder::Mask {
   unsigned queries, keys; // loops of the op
   int64_t offset;
   bool showsKeys;
 };
-} // namespace
 
-static std::optional<Mask> asMask(linalg::GenericOp op, arith::CmpIOp compare) {
+/// Returns which of two domain loops has the values of rows: operands of ops on
+/// scores that run over this loop and not over the other one. Returns nullopt
+/// if there are operands of both kinds.
+std::optional<unsigned> Finder::loopOfRows(unsigned a, unsigned b) const {
+  bool has[2] = {false, false};
+  for (auto op : kernel.getOps<linalg::GenericOp>()) {
+    auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+    if (isDot(op) || !dims || dims.size() <= std::max(a, b) || dims[a] < 0 ||
+        dims[b] < 0)
+      continue;
+    for (AffineMap map : op.getIndexingMapsArray()) {
+      bool hasA = map.isFunctionOfDim(dims[a]),
+           hasB = map.isFunctionOfDim(dims[b]);
+      has[0] |= hasA && !hasB;
+      has[1] |= hasB && !hasA;
+    }
+  }
+  if (has[0] && has[1])
+    return std::nullopt;
+  // Without values of rows no exponential is compared with a maximum, and it
+  // does not matter which loop is called queries.
+  return has[0] ? a : has[1] ? b : *orderedLoop;
+}
+
+/// Whether a loop, which is compared with `other`, runs over queries: over the
+/// domain, and over rows if both do and one runs in order.
+bool Finder::isQuery(linalg::GenericOp op, unsigned loop,
+                     unsigned other) const {
+  int own = domainLoopOf(op, loop), second = domainLoopOf(op, other);
+  if (!orderedLoop || own < 0)
+    return own >= 0;
+  int ordered = *orderedLoop;
+  if (second < 0)
+    return own == ordered;
+  return (own == ordered || second == ordered) &&
+         loopOfRows(own, second) == static_cast<unsigned>(own);
+}
+
+std::optional<Finder::Mask> Finder::asMask(linalg::GenericOp op,
+                                           arith::CmpIOp compare) const {
   auto query = asIndex(compare.getLhs()), key = asIndex(compare.getRhs());
   std::optional<arith::CmpIPredicate> predicate = compare.getPredicate();
   if (!query || !key)
     return std::nullopt;
-  if (domainLoopOf(op, query->first) < 0) {
+  if (!isQuery(op, query->first, key->first)) {
     std::swap(query, key);
     predicate = swapped(*predicate);
   }
   if (!predicate || !swapped(*predicate) ||
-      domainLoopOf(op, query->first) < 0 || domainLoopOf(op, key->first) >= 0)
+      !isQuery(op, query->first, key->first) ||
+      isQuery(op, key->first, query->first))
     return std::nullopt;
   using P = arith::CmpIPredicate;
   int64_t offset = query->second - key->second;
@@ -190,6 +238,8 @@ bool Finder::setHypothesis(linalg::GenericOp op, arith::CmpIOp compare) {
     return false;
   found = CausalKeys();
   found.queryLoop = domainLoopOf(op, mask->queries);
+  if (int own = domainLoopOf(op, mask->keys); own >= 0)
+    found.keyLoop = own;
   found.offset = mask->offset;
   found.numKeys = op.getStaticLoopRanges()[mask->keys];
   return findKeyLoops(op, mask->keys);
@@ -204,7 +254,8 @@ bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
     linalg::GenericOp op = worklist.pop_back_val();
     unsigned keys = loops.lookup(op);
     if (op.getStaticLoopRanges()[keys] != found.numKeys ||
-        domainLoopOf(op, keys) >= 0)
+        domainLoopOf(op, keys) !=
+            (found.keyLoop ? static_cast<int>(*found.keyLoop) : -1))
       return false;
     for (OpOperand &operand : op->getOpOperands()) {
       Value buffer = operand.get();

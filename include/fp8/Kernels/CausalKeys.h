@@ -13,12 +13,16 @@ namespace mlir::fp8 {
 /// key j > i + `offset`, forward and backward. The masked scores are a constant
 /// so small that the exponential of their distance to the row's maximum is 0,
 /// and every term that is summed over these keys is a multiple of that zero.
+/// The maximum may be a value of the row that another kernel has computed.
 ///
 /// Ops may skip these keys. This also skips the NaN that such a zero times an
 /// infinity or a NaN would add.
 struct CausalKeys {
   /// The domain loop over queries.
   unsigned queryLoop = 0;
+  /// The domain loop over keys, if the domain divides them. One of the two loops
+  /// is then the last one, which runs in order.
+  std::optional<unsigned> keyLoop;
   int64_t offset = 0;
   int64_t numKeys = 0;
   /// The loop over keys of each op that has both queries and keys.

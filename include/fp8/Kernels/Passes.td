@@ -218,6 +218,86 @@ def AssignLayouts : Pass<"fp8-assign-layouts", "::mlir::func::FuncOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def SplitAttention : Pass<"fp8-split-attention", "::mlir::func::FuncOp"> {
+  let summary = "Divide attentions into ops whose kernels need few keys or few queries at once";
+  let description = [{
+    An `fp8.attention_backward` sums over queries (the gradients of keys and
+    values), and its softmax reduces over keys, so one kernel of it can divide
+    neither among its tasks. This pass makes two ops of it. The first one has
+    whole rows of scores: it computes the gradient of the queries, and returns
+    all values that an op of the body reduces over keys (row maxima, row sums).
+    The second one reads these values instead of reducing over keys: its tasks
+    have some keys each, and run over the queries in order. Both compute the
+    scores. GPUs, which need many blocks, run this pass.
+
+    With more than 1024 keys rows are too long for a block. Values of rows then
+    have ops of their own, in the forward pass, too: one for those that need no
+    other one (maxima), one for those that need these (sums of exponentials),
+    and so on. The op of the output, or of the gradient of the queries, reads
+    them as well. So every op reduces over keys at its end only, and its tasks
+    run over the keys in order. An op whose output is more than a sum over keys
+    and a conversion of it keeps whole rows.
+
+    Keys are the loops that a reduction whose result meets scores again runs
+    over. An op stays as it is if it has no such reduction, at most 64 keys, row
+    values of different shapes, or if it would still be one op.
+
+    Example: the weights need the row sums of `%w`, and `%dv` sums over queries.
+
+    ```mlir
+    #ij = affine_map<(i, j) -> (i, j)>
+    #i = affine_map<(i, j) -> (i)>
+    func.func @gradient(%q: tensor<96x8xf32>, %k: tensor<128x8xf32>, %o: tensor<96x8xf32>) -> tensor<128x8xf32> {
+      %0 = fp8.attention_backward %q, %k, %o : (tensor<96x8xf32>, tensor<128x8xf32>, tensor<96x8xf32>) -> tensor<128x8xf32> {
+      ^bb0(%c: tensor<96x8xf32>, %e: tensor<128x8xf32>, %b: tensor<96x8xf32>):
+        %zero = arith.constant 0.0 : f32
+        %ep = tensor.empty() : tensor<96x128xf32>
+        %fa = linalg.fill ins(%zero : f32) outs(%ep : tensor<96x128xf32>) -> tensor<96x128xf32>
+        %a = linalg.generic {
+            indexing_maps = [affine_map<(i, j, d) -> (i, d)>, affine_map<(i, j, d) -> (j, d)>, affine_map<(i, j, d) -> (i, j)>],
+            iterator_types = ["parallel", "parallel", "reduction"]}
+            ins(%c, %e : tensor<96x8xf32>, tensor<128x8xf32>) outs(%fa : tensor<96x128xf32>) {
+        ^bb0(%x: f32, %y: f32, %s: f32):
+          %m = arith.mulf %x, %y : f32
+          %t = arith.addf %s, %m : f32
+          linalg.yield %t : f32
+        } -> tensor<96x128xf32>
+        %er = tensor.empty() : tensor<96xf32>
+        %fr = linalg.fill ins(%zero : f32) outs(%er : tensor<96xf32>) -> tensor<96xf32>
+        %sum = linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]}
+            ins(%a : tensor<96x128xf32>) outs(%fr : tensor<96xf32>) {
+        ^bb0(%x: f32, %s: f32):
+          %t = arith.addf %s, %x : f32
+          linalg.yield %t : f32
+        } -> tensor<96xf32>
+        %p = linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = ["parallel", "parallel"]}
+            ins(%a, %sum : tensor<96x128xf32>, tensor<96xf32>) outs(%ep : tensor<96x128xf32>) {
+        ^bb0(%x: f32, %s: f32, %d: f32):
+          %t = arith.divf %x, %s : f32
+          linalg.yield %t : f32
+        } -> tensor<96x128xf32>
+        %ed = tensor.empty() : tensor<128x8xf32>
+        %fd = linalg.fill ins(%zero : f32) outs(%ed : tensor<128x8xf32>) -> tensor<128x8xf32>
+        %dv = linalg.generic {
+            indexing_maps = [affine_map<(j, d, i) -> (i, j)>, affine_map<(j, d, i) -> (i, d)>, affine_map<(j, d, i) -> (j, d)>],
+            iterator_types = ["parallel", "parallel", "reduction"]}
+            ins(%p, %b : tensor<96x128xf32>, tensor<96x8xf32>) outs(%fd : tensor<128x8xf32>) {
+        ^bb0(%x: f32, %y: f32, %s: f32):
+          %m = arith.mulf %x, %y : f32
+          %t = arith.addf %s, %m : f32
+          linalg.yield %t : f32
+        } -> tensor<128x8xf32>
+        fp8.yield %dv : tensor<128x8xf32>
+      }
+      return %0 : tensor<128x8xf32>
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numSplit", "num-split", "Number of attentions that became two ops">
+  ];
+}
+
 def FormKernels : Pass<"fp8-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Group structured ops into kernels and outline them on tensors";
   let description = [{

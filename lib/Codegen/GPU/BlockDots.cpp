@@ -60,7 +60,7 @@ FailureOr<DotPlan> BlockLowering::planWithTma(KernelOp kernel,
 
 int64_t BlockLowering::dotScratchBytes(linalg::GenericOp op,
                                        ArrayRef<int64_t> tile) {
-  SmallVector<int64_t> sizes = lowering::extentsIn(tile, op);
+  SmallVector<int64_t> sizes = extentsOf(op, tile);
   std::array<Type, 2> localInputs = localInputTypes(op, tile);
   FailureOr<DotPlan> plan =
       planDot(op, sizes, denseResult(op, sizes), localInputs);

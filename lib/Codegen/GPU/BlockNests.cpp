@@ -262,7 +262,8 @@ SmallVector<Value> BlockLowering::emitGroupSums(const Nest &nest, Loops &loops,
     each = lanes;
   Nest own = nest;
   own.lanes = each;
-  own.startsAligned = each > 1 && from % each == 0;
+  // Tiles of keys that run in order may begin anywhere.
+  own.startsAligned = each > 1 && from % each == 0 && startsAligned(nest, each);
   Value condition = exists;
   int64_t active = lanes / each;
   if (active < groupThreads) {
@@ -310,6 +311,10 @@ void BlockLowering::emitGroupReduction(const Nest &nest, Loops &loops,
   unsigned vectorLoop = *nest.vectorLoop;
   int64_t extent = loops.extent[vectorLoop];
   int64_t lanes = std::max<int64_t>(std::min(nest.lanes, extent), 1);
+  // A group is a part of a warp, also if a block has fewer terms than the CPU's
+  // vectors have lanes.
+  if (lanes > kWarp)
+    lanes = llvm::alignDown(lanes, kSumsPerThread);
   int64_t whole = extent / lanes * lanes, rest = extent - whole;
   Accumulators accumulators = accumulatorsOf(nest);
   SmallVector<ReductionLoop> others;

@@ -6,6 +6,7 @@
 
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Target.h"
+#include "fp8/Codegen/Tiles.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -129,9 +130,15 @@ private:
     SmallVector<int64_t> aligned = alignments->of(kernel);
     std::string name = kernel.getSymName().str();
     bool inOrder = kernel.getBlock().has_value();
+    SmallVector<int64_t> keys = keyCountsOf(kernel);
+    std::optional<CausalKeys> causal;
+    if (!keys.empty())
+      causal = CausalKeys::find(kernel.getBody().front());
     func::FuncOp func = moveToFunction(builder, kernel, name);
     kernel.erase();
     BlockLowering lowering(func, domain, plan, inOrder, info, aligned);
+    if (causal)
+      lowering.setKeyCounts(*causal, keys);
     if (processors > 0)
       lowering.setProcessors(processors);
     if (failed(lowering.run()))

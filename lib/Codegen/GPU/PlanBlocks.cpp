@@ -9,6 +9,7 @@
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Target.h"
 #include "fp8/Codegen/Tiles.h"
+#include "fp8/Kernels/CausalKeys.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -30,6 +31,8 @@ constexpr int64_t kBlockWork = 2048;
 constexpr int64_t kDotRows = 64, kDotFewestRows = 16, kDotColumns = 128;
 /// The stages for which a tile of kWideColumns must leave room.
 constexpr int64_t kWideStages = 3;
+/// The keys of a block that sums over queries, if keys are divided.
+constexpr int64_t kAttentionKeys = 64;
 /// The queries per block of an attention whose scores are in global memory.
 constexpr int64_t kScratchRows = 32;
 /// The number of blocks that keeps all multiprocessors of a large card busy.
@@ -148,24 +151,38 @@ int64_t lastRowsOf(KernelOp kernel, linalg::GenericOp dot,
 }
 
 /// Returns a tile with one batch and a block of queries. The other loops are
-/// whole, so that a row of scores is in one block.
+/// whole, so that a row of scores is in one block, except for keys in the
+/// domain of a kernel that runs over queries in order.
 SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows) {
   ArrayRef<int64_t> domain = kernel.getDomain();
   SmallVector<int64_t> tile(domain);
   linalg::GenericOp dot = contractionOf(kernel);
   ContractionDims dims = *inferContractionDims(dot);
   auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
-  int64_t rows = maxRows;
+  int64_t queries = maxRows, keys = kAttentionKeys;
   for (unsigned i = tile.size(); i-- > 0;) {
     bool isInOrder = kernel.getBlock() && i + 1 == tile.size();
     if (llvm::is_contained(dims.batch, loops[i]) && !isInOrder) {
       tile[i] = 1;
-    } else if (llvm::is_contained(dims.m, loops[i]) || isInOrder) {
-      tile[i] = tileSize(domain[i], std::max<int64_t>(rows, 1));
-      rows /= tile[i];
+    } else if (llvm::is_contained(dims.m, loops[i]) || kernel.getBlock()) {
+      int64_t &left = kernel.getBlock() && !isInOrder ? keys : queries;
+      tile[i] = tileSize(domain[i], std::max<int64_t>(left, 1));
+      left /= tile[i];
     }
   }
   return tile;
+}
+
+/// Returns true if the domain of an attention divides keys: its blocks run over
+/// the queries in order, and have no rows.
+bool dividesKeys(KernelOp kernel) {
+  linalg::GenericOp dot = contractionOf(kernel);
+  ContractionDims dims = *inferContractionDims(dot);
+  auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  return kernel.getBlock() &&
+         llvm::any_of(loops.asArrayRef().drop_back(), [&](int64_t loop) {
+           return !llvm::is_contained(dims.batch, loop);
+         });
 }
 
 /// Returns true for a kernel of several dots, which stay in one block.
@@ -189,6 +206,7 @@ public:
         continue;
       // The buffers of the transposes are not the CPU's.
       sumTile = cpuTileOf(kernel);
+      keyCounts = keyCountsOf(kernel);
       stageTransposes(kernel);
       if (kernel.getPlan())
         continue;
@@ -208,11 +226,15 @@ private:
                             stages, rows, tma);
   }
 
-  static BlockLowering loweringOf(KernelOp kernel, GPUPlanAttr plan,
-                                  const GPUInfo &info) {
+  BlockLowering loweringOf(KernelOp kernel, GPUPlanAttr plan,
+                           const GPUInfo &info) const {
     SmallVector<int64_t> aligned(kernel.getNumArguments(), kLocalAlignment);
-    return BlockLowering(kernel, kernel.getDomain(), plan,
-                         kernel.getBlock().has_value(), info, aligned);
+    BlockLowering lowering(kernel, kernel.getDomain(), plan,
+                           kernel.getBlock().has_value(), info, aligned);
+    if (!keyCounts.empty())
+      lowering.setKeyCounts(*CausalKeys::find(kernel.getBody().front()),
+                            keyCounts);
+    return lowering;
   }
 
   /// Plans the kernel's only dot with TMA, if TMA can bring its operands.
@@ -256,8 +278,8 @@ private:
     int64_t shared, scratch;
     bool fitsTwice;
   };
-  static FailureOr<Memory> measure(KernelOp kernel, GPUPlanAttr plan,
-                                   const GPUInfo &info) {
+  FailureOr<Memory> measure(KernelOp kernel, GPUPlanAttr plan,
+                            const GPUInfo &info) const {
     BlockLowering lowering = loweringOf(kernel, plan, info);
     if (failed(lowering.measure()))
       return failure();
@@ -290,8 +312,9 @@ private:
   }
 
   /// Takes the largest number of queries whose intermediates fit into shared
-  /// memory. If even the smallest does not fit, the intermediates lie in global
-  /// memory, and the number is chosen for the tiles of a dot.
+  /// memory; twice if keys are divided, because that takes no rows. If even the
+  /// smallest does not fit, the intermediates lie in global memory, and the
+  /// number is chosen for the tiles of a dot.
   FailureOr<GPUPlanAttr> planOfAttention(KernelOp kernel, const GPUInfo &info) {
     bool wgmma =
         info.hasWgmma &&
@@ -302,12 +325,16 @@ private:
     auto planOfRows = [&](int64_t rows) {
       return makePlan(kernel, tileOfAttention(kernel, rows), kThreads, wgmma);
     };
-    for (int64_t rows = kDotRows; rows >= kDotFewestRows; rows /= 2) {
-      FailureOr<Memory> memory = measure(kernel, planOfRows(rows), info);
-      if (failed(memory))
-        return failure();
-      if (memory->scratch == 0)
-        return withStages(kernel, planOfRows(rows), info);
+    for (bool twice : {true, false}) {
+      if (twice && !dividesKeys(kernel))
+        continue;
+      for (int64_t rows = kDotRows; rows >= kDotFewestRows; rows /= 2) {
+        FailureOr<Memory> memory = measure(kernel, planOfRows(rows), info);
+        if (failed(memory))
+          return failure();
+        if (memory->scratch == 0 && (memory->fitsTwice || !twice))
+          return withStages(kernel, planOfRows(rows), info);
+      }
     }
     return withStages(kernel, planOfRows(kScratchRows), info);
   }
@@ -429,6 +456,8 @@ private:
 
   /// The CPU's tile of the current kernel, which determines how sums are split.
   SmallVector<int64_t> sumTile;
+  /// The numbers of keys for which it has code; empty if no mask hides keys.
+  SmallVector<int64_t> keyCounts;
 };
 
 } // namespace

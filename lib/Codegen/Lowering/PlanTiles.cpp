@@ -149,13 +149,15 @@ static SmallVector<int64_t> tileOfContraction(KernelOp kernel,
     }
     tasks *= llvm::divideCeil(domain[i], tile[i]);
   }
-  for (unsigned i = tile.size(); i-- > 0 && tasks < kFewTasks;)
-    if (contains(dims.n, i) && domain[i] >= kManyColumns) {
+  for (unsigned i = tile.size(); i-- > 0 && tasks < kFewTasks;) {
+    bool isInOrder = kernel.getBlock() && i + 1 == tile.size();
+    if (contains(dims.n, i) && domain[i] >= kManyColumns && !isInOrder) {
       int64_t parts = llvm::divideCeil(kFewTasks, tasks);
       int64_t limit = llvm::alignTo(llvm::divideCeil(domain[i], parts), 64);
       tile[i] = std::min(domain[i], std::max<int64_t>(limit, 128));
       tasks *= llvm::divideCeil(domain[i], tile[i]);
     }
+  }
   return tile;
 }
 
@@ -182,6 +184,8 @@ SmallVector<int64_t> fp8::cpuTileOf(KernelOp kernel) {
 SmallVector<int64_t> fp8::keyCountsOf(KernelOp kernel) {
   std::optional<CausalKeys> keys = CausalKeys::find(kernel.getBody().front());
   SmallVector<int64_t> counts;
+  if (keys && keys->keyLoop)
+    return {keys->numKeys};
   if (!keys || keys->numKeys <= kKeyStep)
     return counts;
   int64_t step =

@@ -2,6 +2,7 @@
 
 #include "AttentionKernel.h"
 
+#include "LoopClasses.h"
 #include "Preparation.h"
 #include "Work.h"
 
@@ -13,9 +14,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -32,8 +31,7 @@ bool fp8::isAttention(Operation *op) {
 
 namespace {
 
-/// A loop of an op.
-using Loop = std::pair<Operation *, unsigned>;
+using Loop = LoopClasses::Loop;
 
 class AttentionOutliner {
 public:
@@ -45,12 +43,6 @@ public:
 private:
   LogicalResult check();
   void foldCopies();
-  void matchLoops();
-  void matchLoops(linalg::GenericOp reader, OpOperand &operand);
-  SmallVector<unsigned> loopsOf(linalg::GenericOp generic,
-                                const Loop &leader) const;
-  std::optional<unsigned> loopOf(linalg::GenericOp generic,
-                                 const Loop &leader) const;
   bool sumsAtTheEnd(linalg::GenericOp generic) const;
   linalg::GenericOp sumBefore(linalg::GenericOp last) const;
   void moveEpiloguesOut();
@@ -65,9 +57,7 @@ private:
   Operation *op;
   Block &body;
   SmallVector<linalg::GenericOp> generics;
-  llvm::EquivalenceClasses<Loop> classes;
-  /// Loops along which some value is read at another index than it is written.
-  llvm::SmallSet<Loop, 8> uneven;
+  LoopClasses classes;
   /// One loop of each class in the domain, and its extent. If `block` is not 0,
   /// the last one is run in order.
   SmallVector<Loop> leaders;
@@ -141,64 +131,9 @@ void AttentionOutliner::foldCopies() {
   }
 }
 
-/// Unites the loops of the writer of `operand` with the loops of `reader`,
-/// which reads or updates it, that index it in the same way.
-void AttentionOutliner::matchLoops(linalg::GenericOp reader,
-                                   OpOperand &operand) {
-  auto writer = operand.get().getDefiningOp<linalg::GenericOp>();
-  if (!writer)
-    return;
-  AffineMap write =
-      writer.getIndexingMapMatchingResult(cast<OpResult>(operand.get()));
-  AffineMap read = reader.getMatchingIndexingMap(&operand);
-  for (auto [to, from] : llvm::zip(write.getResults(), read.getResults())) {
-    auto writeDim = dyn_cast<AffineDimExpr>(to),
-         readDim = dyn_cast<AffineDimExpr>(from);
-    if (writeDim && readDim) {
-      classes.unionSets({writer, writeDim.getPosition()},
-                        {reader, readDim.getPosition()});
-      continue;
-    }
-    for (unsigned dim = 0; dim < writer.getNumLoops(); ++dim)
-      if (to.isFunctionOfDim(dim))
-        uneven.insert({writer, dim});
-    for (unsigned dim = 0; dim < reader.getNumLoops(); ++dim)
-      if (from.isFunctionOfDim(dim))
-        uneven.insert({reader, dim});
-  }
-}
-
-void AttentionOutliner::matchLoops() {
-  for (linalg::GenericOp generic : generics)
-    for (unsigned loop = 0; loop < generic.getNumLoops(); ++loop)
-      classes.insert({generic, loop});
-  for (linalg::GenericOp generic : generics)
-    for (OpOperand &operand : generic->getOpOperands())
-      matchLoops(generic, operand);
-}
-
-/// Returns the loops of `generic` in the class of `leader`.
-SmallVector<unsigned> AttentionOutliner::loopsOf(linalg::GenericOp generic,
-                                                 const Loop &leader) const {
-  SmallVector<unsigned> loops;
-  for (unsigned loop = 0; loop < generic.getNumLoops(); ++loop)
-    if (classes.isEquivalent({generic, loop}, leader))
-      loops.push_back(loop);
-  return loops;
-}
-
-/// Returns the first loop of `generic` in the class of `leader`, if any. (In a
-/// class of the domain there is at most one.)
-std::optional<unsigned> AttentionOutliner::loopOf(linalg::GenericOp generic,
-                                                  const Loop &leader) const {
-  SmallVector<unsigned> loops = loopsOf(generic, leader);
-  return loops.empty() ? std::nullopt : std::optional(loops.front());
-}
-
-/// Returns true if `generic` adds up a result that no op of the body reads.
+/// Returns true if `generic` reduces to a result that no op of the body reads.
 bool AttentionOutliner::sumsAtTheEnd(linalg::GenericOp generic) const {
-  return generic->getNumResults() == 1 &&
-         isa_and_nonnull<arith::AddFOp>(reductionCombiner(generic, 0)) &&
+  return generic->getNumResults() == 1 && reductionCombiner(generic, 0) &&
          llvm::all_of(generic->getUsers(),
                       [](Operation *user) { return isa<YieldOp>(user); });
 }
@@ -223,7 +158,7 @@ linalg::GenericOp AttentionOutliner::sumBefore(linalg::GenericOp last) const {
     return sum.getIteratorTypesArray()[loop] ==
                utils::IteratorType::reduction &&
            llvm::any_of(generics, [&](linalg::GenericOp other) {
-             std::optional<unsigned> own = loopOf(other, {sum, loop});
+             std::optional<unsigned> own = classes.loopOf(other, {sum, loop});
              return own && other.getIteratorTypesArray()[*own] ==
                                utils::IteratorType::parallel;
            });
@@ -237,7 +172,7 @@ linalg::GenericOp AttentionOutliner::sumBefore(linalg::GenericOp last) const {
 /// A sum over queries is complete only after the last block of them. Moves the
 /// elementwise ops on such sums out of the kernel.
 void AttentionOutliner::moveEpiloguesOut() {
-  matchLoops();
+  classes = LoopClasses(generics);
   bool changed = false;
   Operation *end = body.getTerminator();
   for (OpOperand &operand : end->getOpOperands()) {
@@ -261,9 +196,7 @@ void AttentionOutliner::moveEpiloguesOut() {
   }
   if (!changed)
     return;
-  classes = {};
-  uneven.clear();
-  matchLoops();
+  classes = LoopClasses(generics);
 }
 
 /// Creates, in front of the attention, a copy of `last` that reads `sum`.
@@ -291,14 +224,14 @@ linalg::GenericOp AttentionOutliner::copyOutside(linalg::GenericOp last,
 AttentionOutliner::Kind AttentionOutliner::kindOf(const Loop &leader) const {
   Kind kind = Kind::Parallel;
   for (linalg::GenericOp generic : generics) {
-    SmallVector<unsigned> loops = loopsOf(generic, leader);
+    SmallVector<unsigned> loops = classes.loopsOf(generic, leader);
     bool isResult = llvm::any_of(generic->getUsers(), llvm::IsaPred<YieldOp>);
     if (loops.size() > 1 || (isResult && loops.empty()))
       return Kind::None;
     if (loops.empty())
       continue;
     unsigned loop = loops.front();
-    if (uneven.contains({generic, loop}))
+    if (classes.isUneven({generic, loop}))
       return Kind::None;
     if (generic.getIteratorTypesArray()[loop] ==
         utils::IteratorType::reduction) {
@@ -323,7 +256,7 @@ AttentionOutliner::Kind AttentionOutliner::kindOf(const Loop &leader) const {
 int64_t AttentionOutliner::blockOfQueries() const {
   int64_t bytes = 0, extent = domain.back();
   for (linalg::GenericOp generic : generics) {
-    std::optional<unsigned> query = loopOf(generic, leaders.back());
+    std::optional<unsigned> query = classes.loopOf(generic, leaders.back());
     if (!query || generic.getIteratorTypesArray()[*query] !=
                       utils::IteratorType::parallel)
       continue;
@@ -332,7 +265,7 @@ int64_t AttentionOutliner::blockOfQueries() const {
       int64_t size = type.getNumElements() *
                      llvm::divideCeil(type.getElementTypeBitWidth(), 8);
       for (const Loop &leader : leaders)
-        if (std::optional<unsigned> loop = loopOf(generic, leader);
+        if (std::optional<unsigned> loop = classes.loopOf(generic, leader);
             loop && generic.getIteratorTypesArray()[*loop] ==
                         utils::IteratorType::parallel)
           size /= generic.getStaticLoopRanges()[*loop];
@@ -399,7 +332,7 @@ KernelOp AttentionOutliner::createKernel(StringRef name) {
   for (linalg::GenericOp generic : generics) {
     SmallVector<int64_t> loops;
     for (const Loop &leader : leaders) {
-      std::optional<unsigned> loop = loopOf(generic, leader);
+      std::optional<unsigned> loop = classes.loopOf(generic, leader);
       loops.push_back(loop ? static_cast<int64_t>(*loop) : -1);
     }
     generic->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr(loops));

@@ -34,6 +34,8 @@ void fp8::buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
 void fp8::buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
                                const PlanMemoryOptions &plan,
                                MemoryReport *sink) {
+  if (layouts == PayloadLayouts::AlongK)
+    pm.addNestedPass<func::FuncOp>(createSplitAttention());
   pm.addNestedPass<func::FuncOp>(createRecomputeElementwise());
   pm.addNestedPass<func::FuncOp>(createFuseElementwise());
   pm.addPass(createBlockCanonicalizer());
@@ -104,7 +106,8 @@ struct KernelsOptions : PassPipelineOptions<KernelsOptions> {
           clEnumValN(PayloadLayouts::AsTensors, "as-tensors",
                      "in the order of their tensors, as a CPU reads them"),
           clEnumValN(PayloadLayouts::AlongK, "along-k",
-                     "contiguous along k, as a GPU reads them"))};
+                     "contiguous along k, as a GPU reads them; attention "
+                     "backward passes are divided for a GPU's blocks, too"))};
 };
 } // namespace
 

@@ -360,6 +360,22 @@ def key_counts(fp8_opt, path):
     return re.findall(r"cpu_plan<tile = [^>]*, keys = (\[[0-9, ]*\])>", text)
 
 
+def write_inputs(folder, params, x, memory, extra):
+    """Writes the inputs of a step; returns the options of fp8-run that name its batch."""
+    t.save_tree(folder / "init.safetensors", params=params)
+    batch = {f"extra['{key}']": value for key, value in extra.items()} | {"x": x, "memory": memory}
+    save_file({key: np.ascontiguousarray(value[None]) for key, value in batch.items()}, folder / "batch.safetensors")
+    return [part for key in batch for part in ("--batch", f"{key}={folder / 'batch.safetensors'}:{key}")]
+
+
+def gradient_of(fp8_run, folder, params, feeds, *options, **kwargs):
+    """Runs one step; returns the gradient, of which its update consists."""
+    t.run([fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", *feeds, "--recipe", "none", "--steps", 1,
+           "--out", folder / "out", "--overwrite", *options], **kwargs)  # fmt: skip
+    after = t.load_tensors(folder / "out" / "checkpoint-1.safetensors")
+    return {key: (np.float64(params[key]) - after[f"params['{key}']"]) / RATE for key in params}
+
+
 def check(name, fp8_opt, fp8_run, folder):
     case, random = CASES[name], np.random.default_rng(len(name))
     folder = folder / name.replace(" ", "_")
@@ -381,17 +397,8 @@ def check(name, fp8_opt, fp8_run, folder):
     assert (found := count_ops(fp8_opt, step_path)) == (case.forward, case.backward), f"expected {(case.forward, case.backward)} ops of attention but got {found}"
     counts = key_counts(fp8_opt, step_path)
     assert counts == [case.key_counts] * len(counts) and bool(counts) == bool(case.key_counts), f"expected keys {case.key_counts} but got {counts}"
-    t.save_tree(folder / "init.safetensors", params=params)
-    batch = {f"extra['{key}']": value for key, value in extra.items()} | {"x": x, "memory": memory}
-    save_file({key: np.ascontiguousarray(value[None]) for key, value in batch.items()}, folder / "batch.safetensors")
-    feeds = [part for key in batch for part in ("--batch", f"{key}={folder / 'batch.safetensors'}:{key}")]
-    moved = {}
-    for threads in (1, 3):
-        out = folder / f"out{threads}"
-        t.run([fp8_run, step_path, "--init", folder / "init.safetensors", *feeds, "--recipe", "none", "--steps", 1, "--threads", threads,
-               "--out", out, "--overwrite"])  # fmt: skip
-        after = t.load_tensors(out / "checkpoint-1.safetensors")
-        moved[threads] = {key: (np.float64(params[key]) - after[f"params['{key}']"]) / RATE for key in params}
+    feeds = write_inputs(folder, params, x, memory, extra)
+    moved = {threads: gradient_of(fp8_run, folder, params, feeds, "--threads", threads) for threads in (1, 3)}
     assert all(np.array_equal(moved[1][key], moved[3][key], equal_nan=True) for key in params), "expected bits that do not depend on threads"
     ours, theirs, size = distance(moved[1], exact), distance(expected, exact), norm(exact)
     print(f"  {name}: {ours / size:.2e} of the gradient beside {theirs / size:.2e} of JAX")

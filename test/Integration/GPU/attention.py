@@ -1,10 +1,16 @@
 """The attention spellings of Integration/CPU/attention.py on the GPU emulator: every
-kernel of the step agrees with the CPU's.
+kernel of the step agrees with the CPU's, and so do the gradients of steps whose
+backward pass is divided by queries and by keys.
 
-    attention.py FP8_CHECK_GPU_KERNELS FP8_OPT FOLDER [all | CASE...]
+    attention.py FP8_CHECK_GPU_KERNELS FP8_OPT FP8_RUN DRIVER_DIR FOLDER [all | CASE...]
+
+DRIVER_DIR has the emulator's libcuda.so.1.
 """
 
+import dataclasses
+import os
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -14,32 +20,90 @@ import fp8_testing as t  # noqa: E402
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
 
-# With this many keys scores are in global memory, for the last block of queries too.
-CASES = attention.CASES | {"many keys": attention.Case(attention.grouped, kv_heads=1, queries=40, keys=1700, batch=1)}
-CASES["many tiles"] = attention.Case(CASES["full"].attend, queries=64, keys=1700, batch=70)
+# With more than 1024 keys values of rows have kernels of their own. In WHOLE they do not, so scores are in global memory, for the
+# last block of queries too.
+MASKS = {"extra": lambda random: {"mask": random.random((1, 1, 40, 1700)) < 0.5}}
+CASES = attention.CASES | {
+    "many keys": attention.Case(attention.grouped, kv_heads=1, queries=40, keys=1700, batch=1),
+    "many causal keys": attention.Case(attention.later, queries=96, keys=1100),
+    "many divided after": attention.Case(attention.divided_after, queries=40, keys=1700, batch=1),
+    "many masked keys": attention.Case(attention.zero_rows, queries=40, keys=1700, batch=1, **MASKS),
+    "many whole rows": attention.Case(attention.grouped, kv_heads=1, queries=40, keys=1700, batch=1),
+    "many tiles": attention.Case(attention.CASES["full"].attend, queries=64, keys=1700, batch=70),
+}
+WHOLE = {"many whole rows", "many tiles"}
 SOME = ["causal", "soft cap", "mask", "bias", "packed", "dropout", "grouped", "cross", "bf16", "f32 softmax of bf16", "one row", "long",
-        "long grouped", "many keys"]  # fmt: skip
+        "long grouped", "many keys", "many whole rows", "many causal keys", "later queries"]  # fmt: skip
+# Largest error of a gradient, as a share of its norm: dots sum in another order, and bf16 rounds what differs.
+BOUNDS = {"float32": 1e-5, "bfloat16": 1e-2}
 
 
-def check(name, checker, fp8_opt, folder):
+def is_divided(case):
+    """Whether one kernel of the backward pass has some of the keys, and another one has some of the queries."""
+    return case.backward and case.keys > 64 and case.dtype != "float64"
+
+
+def compare_gradients(case, fp8_run, driver, folder, feeds, params):
+    expected = attention.gradient_of(fp8_run, folder, params, feeds)
+    environment = {**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_CAPABILITY": "90", "FP8_EMULATOR_LANDING": "random"}
+    got = attention.gradient_of(fp8_run, folder, params, feeds, "--target", "nvptx:sm_90a", "--gpu-image", "bitcode", env=environment)
+    error = attention.distance(got, expected) / attention.norm(expected)
+    print(f"  sm_90a: gradients differ by {error:.1e} of their norm")
+    assert error <= BOUNDS[case.dtype], f"expected at most {BOUNDS[case.dtype]} but got {error}"
+
+
+# Mistakes in kernels whose blocks skip what a causal mask hides, as replacements in their loops, and what the checker says.
+MUTATIONS = {
+    "a block begins too late": (r"arith\.maxsi (%\w+), %\w+", r"arith.addi \1, \1", "differs|no memory of the device"),
+    "a block ends too early": (r"arith\.minsi (%\w+), (%\w+)", r"arith.subi \1, \2", "differs"),
+    "no barriers": (r"gpu\.barrier\b.*", "", "no barrier between|nothing has been written to"),
+}
+
+
+def check_mutations(checker, fp8_opt, folder):
+    """In the kernels of a step, each mistake is found wherever it can be made."""
+    t.run([fp8_opt, "--fp8-target=nvptx=sm_89", "--fp8-gpu-codegen", folder / "4.mlir", "-o", folder / "5.mlir"])
+    whole = (folder / "5.mlir").read_text()
+    kernels = {re.search(r"gpu\.func @(\w+)", part)[1]: part for part in re.split(r"(?=gpu\.module)", whole)[1:]}
+    for what, (pattern, replacement, message) in MUTATIONS.items():
+        places = [name for name, text in kernels.items() if re.search(r"arith\.m(ax|in)si", text) and re.search(pattern, text)]
+        assert places, f"expected a kernel in which {what} is possible"
+        name = places[-1]
+        (folder / "mutated.mlir").write_text(whole.replace(kernels[name], re.sub(pattern, replacement, kernels[name])))
+        t.run([fp8_opt, "--fp8-to-nvvm", folder / "mutated.mlir", "-o", folder / "6.mlir"])
+        got = t.run([checker, "--chip=sm_89", f"--kernel={name}", f"--compiled={folder / '6.mlir'}", folder / "4.mlir"], check=False)
+        assert got.returncode == 1 and re.search(message, got.stdout), f"{what}: expected {message} but got {got.stdout} {got.stderr}"
+        print(f"  {what}: found, in the last of {len(places)} kernels that could have it")
+
+
+def check(name, checker, fp8_opt, fp8_run, driver, folder):
     case, random = CASES[name], np.random.default_rng(len(name))
+    divided = is_divided(case) and name not in WHOLE
+    if divided and case.layers != "unrolled":
+        case = dataclasses.replace(case, batch=1)
     loss = attention.make_loss(case)
 
     def step(params, x, memory, extra):
         value, gradients = jax.value_and_grad(loss)(params, x, memory, extra)
-        return jax.tree.map(lambda p, g: p - g, params, gradients), value
+        return jax.tree.map(lambda p, g: p - attention.RATE * g, params, gradients), value
 
     folder = folder / name.replace(" ", "_")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "step.mlir").write_text(jax.jit(step).lower(*attention.make_inputs(case, random)).as_text(debug_info=True))
+    inputs = attention.make_inputs(case, random)
+    (folder / "step.mlir").write_text(jax.jit(step).lower(*inputs).as_text(debug_info=True))
     ops = attention.count_ops(fp8_opt, folder / "step.mlir")
     assert ops == (case.forward, case.backward), f"expected {(case.forward, case.backward)} ops of attention but got {ops}"
-    t.run([fp8_opt, "--fp8-import", "--fp8-quantize=recipe=none", "--fp8-structure", "--fp8-kernels", folder / "step.mlir", "-o", folder / "4.mlir"])
+    kernels = "--fp8-kernels" if name in WHOLE else "--fp8-kernels=layouts=along-k"
+    t.run([fp8_opt, "--fp8-import", "--fp8-quantize=recipe=none", "--fp8-structure", kernels, folder / "step.mlir", "-o", folder / "4.mlir"])
     for chip in ("sm_89", "sm_90a"):
         print(f"  {chip}: {t.run([checker, '--quiet', f'--chip={chip}', folder / '4.mlir']).stdout.strip()}")
+    if name == "many causal keys":
+        check_mutations(checker, fp8_opt, folder)
+    if divided:
+        compare_gradients(case, fp8_run, driver, folder, attention.write_inputs(folder, *inputs), inputs[0])
 
 
 if __name__ == "__main__":
-    checker, fp8_opt, folder, names = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4:]
+    programs, folder, names = sys.argv[1:5], pathlib.Path(sys.argv[5]), sys.argv[6:]
     cases = {name: (lambda fixture, name=name: check(name, *fixture)) for name in CASES}
-    t.run_cases(cases, list(cases) if names == ["all"] else names or SOME, (checker, fp8_opt, folder))
+    t.run_cases(cases, list(cases) if names == ["all"] else names or SOME, (*programs, folder))

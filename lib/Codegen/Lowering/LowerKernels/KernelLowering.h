@@ -105,10 +105,12 @@ public:
   virtual ~KernelLowering() = default;
 
   /// Lets tiles run over the smallest of these numbers of keys that covers the
-  /// keys their queries see.
+  /// keys their queries see. If the domain divides the keys, tiles only run the
+  /// blocks in which some query sees some key.
   void setKeyCounts(const CausalKeys &keys, ArrayRef<int64_t> counts) {
     causalKeys = keys;
-    keyCounts.assign(counts.begin(), counts.end());
+    if (!keys.keyLoop)
+      keyCounts.assign(counts.begin(), counts.end());
   }
 
   LogicalResult run();
@@ -160,6 +162,8 @@ protected:
   LogicalResult emitTiles(unsigned loop, SmallVectorImpl<Value> &offsets,
                           SmallVectorImpl<int64_t> &sizes,
                           ArrayRef<Value> tileIndex);
+  Value firstBlock();
+  Value seenEnd();
   LogicalResult emitBlocks(SmallVectorImpl<Value> &offsets,
                            SmallVectorImpl<int64_t> &sizes);
   LogicalResult emitTile(ArrayRef<Value> offsets, ArrayRef<int64_t> sizes);

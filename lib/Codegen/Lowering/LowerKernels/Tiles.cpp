@@ -160,6 +160,34 @@ bool KernelLowering::sumsBlocks(linalg::GenericOp op) const {
              utils::IteratorType::reduction;
 }
 
+/// Returns where the first block of the last loop begins. If that loop runs
+/// over queries, those before see none of the tile's keys.
+Value KernelLowering::firstBlock() {
+  if (!causalKeys || !causalKeys->keyLoop ||
+      causalKeys->queryLoop + 1 != domain.size())
+    return constantIndex(0);
+  Value seen =
+      arith::SubIOp::create(builder, loc, tileOffsets[*causalKeys->keyLoop],
+                            constantIndex(causalKeys->offset));
+  seen = arith::MaxSIOp::create(builder, loc, seen, constantIndex(0));
+  Value number =
+      arith::DivUIOp::create(builder, loc, seen, constantIndex(tile.back()));
+  return arith::MulIOp::create(builder, loc, number,
+                               constantIndex(tile.back()));
+}
+
+/// If the last loop runs over keys, returns where those begin that no query of
+/// the tile sees; null if the tile runs over the whole loop.
+Value KernelLowering::seenEnd() {
+  if (!causalKeys || !causalKeys->keyLoop ||
+      *causalKeys->keyLoop + 1 != domain.size())
+    return nullptr;
+  unsigned queries = causalKeys->queryLoop;
+  return arith::AddIOp::create(
+      builder, loc, tileOffsets[queries],
+      constantIndex(tileSizes[queries] + causalKeys->offset));
+}
+
 /// Emits the last loop of the domain, block by block.
 LogicalResult KernelLowering::emitBlocks(SmallVectorImpl<Value> &offsets,
                                          SmallVectorImpl<int64_t> &sizes) {
@@ -180,16 +208,24 @@ LogicalResult KernelLowering::emitBlocks(SmallVectorImpl<Value> &offsets,
     sizes.pop_back();
     return result;
   };
-  auto loop = scf::ForOp::create(builder, loc, constantIndex(0),
-                                 constantIndex(whole), constantIndex(size));
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(loop.getBody()->getTerminator());
-    if (failed(emit(loop.getInductionVar(), size)))
-      return failure();
+  Value first = firstBlock(), seen = seenEnd(), end = constantIndex(whole);
+  if (seen)
+    end = arith::MinSIOp::create(builder, loc, seen, end);
+  auto loop = scf::ForOp::create(builder, loc, first, end, constantIndex(size));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  if (failed(emit(loop.getInductionVar(), size)))
+    return failure();
+  builder.setInsertionPointAfter(loop);
+  if (whole == extent)
+    return success();
+  if (seen) {
+    Value sees = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt,
+                                       seen, constantIndex(whole));
+    auto branch = scf::IfOp::create(builder, loc, sees);
+    builder.setInsertionPoint(branch.thenBlock()->getTerminator());
   }
-  return whole == extent ? success()
-                         : emit(constantIndex(whole), extent - whole);
+  return emit(constantIndex(whole), extent - whole);
 }
 
 /// Emits tiles, which have static sizes: if a domain loop's last tile is
@@ -271,7 +307,8 @@ LogicalResult KernelLowering::verifyKeyLoops() {
     return it == causalKeys->keyLoops.end() ? -1 : static_cast<int>(it->second);
   };
   for (const auto &part : parts)
-    if (const Nest *nest = causalKeys ? std::get_if<Nest>(&part) : nullptr)
+    if (const Nest *nest =
+            keyCounts.empty() ? nullptr : std::get_if<Nest>(&part))
       for (linalg::GenericOp op : nest->ops)
         if (loopOf(op) != loopOf(nest->ops.front()))
           return op.emitOpError("expected all ops of a nest to run over the "
