@@ -20,8 +20,8 @@ namespace mlir::fp8 {
 struct CausalKeys {
   /// The domain loop over queries.
   unsigned queryLoop = 0;
-  /// The domain loop over keys, if the domain divides them. One of the two loops
-  /// is then the last one, which runs in order.
+  /// The domain loop over keys, if the domain divides them. One of the two
+  /// loops is then the last one, which runs in order.
   std::optional<unsigned> keyLoop;
   int64_t offset = 0;
   int64_t numKeys = 0;
