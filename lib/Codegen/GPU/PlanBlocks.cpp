@@ -210,6 +210,7 @@ public:
       stageTransposes(kernel);
       if (kernel.getPlan())
         continue;
+      causalKeys = CausalKeys::find(kernel.getBody().front());
       FailureOr<GPUPlanAttr> plan = planOf(kernel, GPUInfo::of(*target));
       if (failed(plan))
         return signalPassFailure();
@@ -232,8 +233,7 @@ private:
     BlockLowering lowering(kernel, kernel.getDomain(), plan,
                            kernel.getBlock().has_value(), info, aligned);
     if (!keyCounts.empty())
-      lowering.setKeyCounts(*CausalKeys::find(kernel.getBody().front()),
-                            keyCounts);
+      lowering.setKeyCounts(*causalKeys, keyCounts);
     return lowering;
   }
 
@@ -458,6 +458,8 @@ private:
   SmallVector<int64_t> sumTile;
   /// The numbers of keys for which it has code; empty if no mask hides keys.
   SmallVector<int64_t> keyCounts;
+  /// The keys that a mask hides from the current kernel, if it has one.
+  std::optional<CausalKeys> causalKeys;
 };
 
 } // namespace
