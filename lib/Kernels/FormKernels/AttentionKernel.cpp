@@ -261,9 +261,7 @@ int64_t AttentionOutliner::blockOfQueries() const {
                       utils::IteratorType::parallel)
       continue;
     for (Value result : generic->getResults()) {
-      auto type = cast<RankedTensorType>(result.getType());
-      int64_t size = type.getNumElements() *
-                     llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+      int64_t size = byteSize(cast<RankedTensorType>(result.getType()));
       for (const Loop &leader : leaders)
         if (std::optional<unsigned> loop = classes.loopOf(generic, leader);
             loop && generic.getIteratorTypesArray()[*loop] ==
