@@ -4,102 +4,12 @@
 #include "fp8/Support/FunctionAttributes.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
-
-StringRef fp8::stringify(ArgRole role) {
-  switch (role) {
-  case ArgRole::State:
-    return "state";
-  case ArgRole::Frozen:
-    return "frozen";
-  case ArgRole::Batch:
-    return "batch";
-  case ArgRole::Key:
-    return "key";
-  case ArgRole::Constant:
-    return "constant";
-  }
-  return "";
-}
-
-StringRef fp8::stringify(StateKind kind) {
-  switch (kind) {
-  case StateKind::Parameter:
-    return "parameter";
-  case StateKind::Moment1:
-    return "moment1";
-  case StateKind::Moment2:
-    return "moment2";
-  case StateKind::Gradient:
-    return "gradient";
-  case StateKind::Average:
-    return "average";
-  case StateKind::Step:
-    return "step";
-  case StateKind::Other:
-    return "other";
-  }
-  return "";
-}
-
-StringRef fp8::stringify(ResultKind kind) {
-  switch (kind) {
-  case ResultKind::State:
-    return "state";
-  case ResultKind::Loss:
-    return "loss";
-  case ResultKind::Metric:
-    return "metric";
-  case ResultKind::Output:
-    return "output";
-  case ResultKind::TraceQuantization:
-    return "trace_quantization";
-  case ResultKind::TraceUpdate:
-    return "trace_update";
-  case ResultKind::TraceAlignment:
-    return "trace_alignment";
-  }
-  return "";
-}
-
-std::optional<ArgRole> fp8::symbolizeArgRole(StringRef text) {
-  return llvm::StringSwitch<std::optional<ArgRole>>(text)
-      .Case("state", ArgRole::State)
-      .Case("frozen", ArgRole::Frozen)
-      .Case("batch", ArgRole::Batch)
-      .Case("key", ArgRole::Key)
-      .Case("constant", ArgRole::Constant)
-      .Default(std::nullopt);
-}
-
-std::optional<StateKind> fp8::symbolizeStateKind(StringRef text) {
-  return llvm::StringSwitch<std::optional<StateKind>>(text)
-      .Case("parameter", StateKind::Parameter)
-      .Case("moment1", StateKind::Moment1)
-      .Case("moment2", StateKind::Moment2)
-      .Case("gradient", StateKind::Gradient)
-      .Case("average", StateKind::Average)
-      .Case("step", StateKind::Step)
-      .Case("other", StateKind::Other)
-      .Default(std::nullopt);
-}
-
-std::optional<ResultKind> fp8::symbolizeResultKind(StringRef text) {
-  return llvm::StringSwitch<std::optional<ResultKind>>(text)
-      .Case("loss", ResultKind::Loss)
-      .Case("metric", ResultKind::Metric)
-      .Case("output", ResultKind::Output)
-      .Case("trace_quantization", ResultKind::TraceQuantization)
-      .Case("trace_update", ResultKind::TraceUpdate)
-      .Case("trace_alignment", ResultKind::TraceAlignment)
-      .Default(std::nullopt);
-}
 
 BlockArgument fp8::findArgument(func::FuncOp func, StringRef path) {
   for (BlockArgument arg : func.getArguments()) {
@@ -136,31 +46,38 @@ static InFlightDiagnostic emitMissing(func::FuncOp func, StringRef what,
          << "'; run fp8-analyze-signature first";
 }
 
+/// Reads an attribute of an argument or result, a word of an enum. `place`
+/// names the argument or result in errors, `words` the enum's words.
+template <typename EnumT>
+static FailureOr<EnumT> readEnum(func::FuncOp func, StringRef name,
+                                 StringAttr attribute, StringRef place,
+                                 unsigned index, StringRef words) {
+  if (!attribute)
+    return emitMissing(func, place, index, name);
+  if (std::optional<EnumT> value = symbolizeEnum<EnumT>(attribute.getValue()))
+    return *value;
+  return emitError(func.getLoc())
+         << "expected '" << name << "' of " << place << " " << index
+         << " to be " << words << " but got '" << attribute.getValue() << "'";
+}
+
 /// Reads the role of an argument, and the kind of one that is state.
 static LogicalResult readRole(func::FuncOp func, SignatureArg &arg) {
-  auto role = func.getArgAttrOfType<StringAttr>(arg.index, kRoleAttr);
-  if (!role)
-    return emitMissing(func, "argument", arg.index, kRoleAttr);
-  std::optional<ArgRole> roleValue = symbolizeArgRole(role.getValue());
-  if (!roleValue)
-    return emitError(func.getLoc())
-           << "expected '" << kRoleAttr << "' of argument " << arg.index
-           << " to be state, frozen, batch, key or constant but got '"
-           << role.getValue() << "'";
-  arg.role = *roleValue;
+  FailureOr<ArgRole> role = readEnum<ArgRole>(
+      func, kRoleAttr, func.getArgAttrOfType<StringAttr>(arg.index, kRoleAttr),
+      "argument", arg.index, "state, frozen, batch, key or constant");
+  if (failed(role))
+    return failure();
+  arg.role = *role;
   if (arg.role != ArgRole::State)
     return success();
-  auto kind = func.getArgAttrOfType<StringAttr>(arg.index, kKindAttr);
-  if (!kind)
-    return emitMissing(func, "state argument", arg.index, kKindAttr);
-  std::optional<StateKind> kindValue = symbolizeStateKind(kind.getValue());
-  if (!kindValue)
-    return emitError(func.getLoc())
-           << "expected '" << kKindAttr << "' of argument " << arg.index
-           << " to be parameter, moment1, moment2, gradient, average, step "
-              "or other but got '"
-           << kind.getValue() << "'";
-  arg.kind = *kindValue;
+  FailureOr<StateKind> kind = readEnum<StateKind>(
+      func, kKindAttr, func.getArgAttrOfType<StringAttr>(arg.index, kKindAttr),
+      "state argument", arg.index,
+      "parameter, moment1, moment2, gradient, average, step or other");
+  if (failed(kind))
+    return failure();
+  arg.kind = *kind;
   if (auto parameter =
           func.getArgAttrOfType<StringAttr>(arg.index, kParameterAttr))
     arg.parameter = parameter.str();
@@ -197,16 +114,14 @@ static FailureOr<SignatureResult> readResult(func::FuncOp func,
     result.kind = ResultKind::State;
     return result;
   }
-  auto kind = func.getResultAttrOfType<StringAttr>(index, kKindAttr);
-  if (!kind)
-    return emitMissing(func, "result", index, kKindAttr);
-  std::optional<ResultKind> kindValue = symbolizeResultKind(kind.getValue());
-  if (!kindValue)
-    return emitError(func.getLoc())
-           << "expected '" << kKindAttr << "' of result " << index
-           << " to be loss, metric or output but got '" << kind.getValue()
-           << "'";
-  result.kind = *kindValue;
+  FailureOr<ResultKind> kind = readEnum<ResultKind>(
+      func, kKindAttr, func.getResultAttrOfType<StringAttr>(index, kKindAttr),
+      "result", index, "loss, metric or output");
+  if (failed(kind))
+    return failure();
+  if (*kind == ResultKind::State)
+    return emitMissing(func, "state result", index, kStateAttr);
+  result.kind = *kind;
   result.trains = func.getResultAttr(index, kTrainsAttr) != nullptr;
   return result;
 }
@@ -246,8 +161,8 @@ static void setAttributes(const SignatureArg &arg, Builder &builder,
   attributes.erase("tf.aliasing_output");
   attributes.erase("jax.buffer_donor");
   attributes.set(kPathAttr, builder.getStringAttr(arg.path));
-  attributes.set(kRoleAttr, builder.getStringAttr(stringify(arg.role)));
-  setOrRemove(attributes, kKindAttr, text(isState, stringify(arg.kind)));
+  attributes.set(kRoleAttr, builder.getStringAttr(stringifyEnum(arg.role)));
+  setOrRemove(attributes, kKindAttr, text(isState, stringifyEnum(arg.kind)));
   setOrRemove(attributes, kParameterAttr,
               text(isState && !arg.parameter.empty(), arg.parameter));
   setOrRemove(attributes, kVocabularyAttr,
@@ -266,7 +181,7 @@ static void setAttributes(const SignatureResult &result, Builder &builder,
               isState ? builder.getStringAttr(result.statePath) : StringAttr());
   setOrRemove(attributes, kKindAttr,
               isState ? StringAttr()
-                      : builder.getStringAttr(stringify(result.kind)));
+                      : builder.getStringAttr(stringifyEnum(result.kind)));
 }
 
 void Signature::toAttributes(func::FuncOp func) const {
@@ -340,10 +255,11 @@ void fp8::printSignatureJSON(const Signature &signature, raw_ostream &os) {
           const SignatureResult *next = signature.findStateResult(arg.path);
           json.attribute("path", arg.path);
           json.attribute("type", typeOf(arg.type));
-          json.attribute("role", stringify(arg.role));
-          json.attribute("kind", arg.role == ArgRole::State
-                                     ? llvm::json::Value(stringify(arg.kind))
-                                     : llvm::json::Value(nullptr));
+          json.attribute("role", stringifyEnum(arg.role));
+          json.attribute("kind",
+                         arg.role == ArgRole::State
+                             ? llvm::json::Value(stringifyEnum(arg.kind))
+                             : llvm::json::Value(nullptr));
           json.attribute("result", orNull(next ? next->path : ""));
         });
     });
@@ -352,7 +268,7 @@ void fp8::printSignatureJSON(const Signature &signature, raw_ostream &os) {
         json.object([&] {
           json.attribute("path", result.path);
           json.attribute("type", typeOf(result.type));
-          json.attribute("kind", stringify(result.kind));
+          json.attribute("kind", stringifyEnum(result.kind));
           json.attribute("state", orNull(result.statePath));
         });
     });
@@ -395,9 +311,9 @@ void fp8::printSignature(const Signature &signature, raw_ostream &os) {
   };
   SmallVector<Row> rows;
   for (const SignatureArg &arg : signature.args) {
-    std::string role = stringify(arg.role).str();
+    std::string role = stringifyEnum(arg.role).str();
     if (arg.role == ArgRole::State)
-      role += (" " + stringify(arg.kind)).str();
+      role += (" " + stringifyEnum(arg.kind)).str();
     std::string why = arg.why;
     if (arg.vocabulary)
       why += llvm::formatv("{0}values are below {1}: it indexes a table of "
@@ -409,7 +325,7 @@ void fp8::printSignature(const Signature &signature, raw_ostream &os) {
   print("arguments:", rows);
   rows.clear();
   for (const SignatureResult &result : signature.results) {
-    std::string kind = stringify(result.kind).str();
+    std::string kind = stringifyEnum(result.kind).str();
     if (result.kind == ResultKind::State)
       kind += " " + result.statePath;
     rows.push_back({result.path, text(result.type), kind, result.why});

@@ -13,6 +13,7 @@
 #define FP8_ANALYSIS_SIGNATURE_H
 
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Dialect/FP8/IR/FP8Enums.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -34,53 +35,6 @@ constexpr llvm::StringLiteral kVocabularyAttr = FP8Dialect::kVocabularyAttrName;
 constexpr llvm::StringLiteral kParameterAttr = FP8Dialect::kParameterAttrName;
 constexpr llvm::StringLiteral kTrainsAttr = FP8Dialect::kTrainsAttrName;
 constexpr llvm::StringLiteral kZeroInitAttr = FP8Dialect::kZeroInitAttrName;
-
-/// The role of an argument in a step.
-enum class ArgRole {
-  /// A result replaces it after each step.
-  State,
-  /// A float tensor that is never replaced.
-  Frozen,
-  /// Training data, new in each step.
-  Batch,
-  /// A key of a random number generator that is not returned.
-  Key,
-  /// Any other scalar, with the same value in each step.
-  Constant
-};
-
-/// The kind of a state argument, with respect to the optimizer.
-enum class StateKind {
-  Parameter,
-  Moment1,
-  Moment2,
-  /// Accumulates the gradients of several calls.
-  Gradient,
-  /// Follows the weights of a parameter, as an average or an occasional copy.
-  /// No gradient reaches it.
-  Average,
-  Step,
-  Other
-};
-
-/// The kind of a result.
-enum class ResultKind {
-  State,
-  Loss,
-  Metric,
-  Output,
-  /// Statistics that fp8-trace has added; the user's step does not have them.
-  TraceQuantization,
-  TraceUpdate,
-  TraceAlignment
-};
-
-llvm::StringRef stringify(ArgRole role);
-llvm::StringRef stringify(StateKind kind);
-llvm::StringRef stringify(ResultKind kind);
-std::optional<ArgRole> symbolizeArgRole(llvm::StringRef text);
-std::optional<StateKind> symbolizeStateKind(llvm::StringRef text);
-std::optional<ResultKind> symbolizeResultKind(llvm::StringRef text);
 
 /// One argument of a step.
 struct SignatureArg {

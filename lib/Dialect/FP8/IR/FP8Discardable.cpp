@@ -34,22 +34,15 @@ template <int64_t least> bool isInteger(Attribute attr) {
   return integer && integer.getInt() >= least;
 }
 
-bool isWord(Attribute attr, ArrayRef<StringRef> words) {
+template <typename EnumT> bool isWordOf(Attribute attr) {
   auto text = dyn_cast<StringAttr>(attr);
-  return text && llvm::is_contained(words, text.getValue());
-}
-
-bool isRole(Attribute attr) {
-  return isWord(attr, {"state", "frozen", "batch", "key", "constant"});
+  return text && symbolizeEnum<EnumT>(text.getValue());
 }
 
 /// Whether an attribute is a kind of an argument or of a result. Once a
 /// schedule is built, results are arguments, too.
 bool isKind(Attribute attr) {
-  return isWord(attr,
-                {"parameter", "moment1", "moment2", "gradient", "average",
-                 "step", "other", "state", "loss", "metric", "output",
-                 "trace_quantization", "trace_update", "trace_alignment"});
+  return isWordOf<StateKind>(attr) || isWordOf<ResultKind>(attr);
 }
 
 bool isNames(Attribute attr) {
@@ -78,7 +71,7 @@ constexpr Declaration kDeclarations[] = {
     {FP8Dialect::kPathAttrName, OnArgument | OnResult, kText},
     {FP8Dialect::kRoleAttrName,
      OnArgument,
-     {isRole, "state, frozen, batch, key or constant"}},
+     {isWordOf<ArgRole>, "state, frozen, batch, key or constant"}},
     {FP8Dialect::kKindAttrName,
      OnArgument | OnResult,
      {isKind, "parameter, moment1, moment2, gradient, average, step or other, "

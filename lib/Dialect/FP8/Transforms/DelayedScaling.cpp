@@ -177,14 +177,6 @@ DelayedScaling::read(OpBuilder &at, Location loc, StringRef name,
 // The next step's state
 //===----------------------------------------------------------------------===//
 
-void DelayedScaling::addResult(const State &state, StringRef part,
-                               Value value) {
-  StringAttr path = builder.getStringAttr(state.name + "." + part);
-  signature.addResult(value, builder.getDictionaryAttr(
-                                 {builder.getNamedAttr(kPathAttr, path),
-                                  builder.getNamedAttr(kStateAttr, path)}));
-}
-
 void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
   Location loc = function.getLoc();
   builder.setInsertionPoint(function.getBody().front().getTerminator());
@@ -243,8 +235,8 @@ void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
   }
   history = select(when.taken, concatenate(rolled), history);
   quantizer = select(when.taken, quantizer, state.quantizer);
-  addResult(state, "amax_history", history);
-  addResult(state, "quantizer", quantizer);
+  signature.addStateResult(state.name + ".amax_history", history);
+  signature.addStateResult(state.name + ".quantizer", quantizer);
   state.nextQuantizer = quantizer;
 }
 

@@ -134,7 +134,6 @@ private:
   };
   void reduceOverRanks(MutableArrayRef<Value> amaxes);
   void update(State &state, Value amax, const TakenUpdate &when);
-  void addResult(const State &state, StringRef part, Value value);
 
   func::FuncOp function;
   OpBuilder builder;

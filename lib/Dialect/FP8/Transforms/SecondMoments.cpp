@@ -199,9 +199,9 @@ SmallVector<SecondMoment> fp8::findSecondMoments(func::FuncOp function) {
     auto kind = get(kKindAttr), path = get(kPathAttr);
     if (!kind || !path)
       continue;
-    if (kind.getValue() == stringify(StateKind::Parameter))
+    if (kind.getValue() == stringifyEnum(StateKind::Parameter))
       parameters.insert(path.getValue());
-    else if (kind.getValue() == stringify(StateKind::Moment2))
+    else if (kind.getValue() == stringifyEnum(StateKind::Moment2))
       moments.insert(path.getValue());
   }
   Operation *ret = function.getBody().front().getTerminator();

@@ -108,7 +108,7 @@ static bool countsCalls(func::FuncOp function, BlockArgument arg) {
   };
   auto type = dyn_cast<RankedTensorType>(arg.getType());
   if (attr(kKindAttr) == nullptr ||
-      attr(kKindAttr) != stringify(StateKind::Step) || !type ||
+      attr(kKindAttr) != stringifyEnum(StateKind::Step) || !type ||
       type.getRank() != 0 ||
       !(type.getElementType().isInteger(32) ||
         type.getElementType().isInteger(64)))
@@ -136,7 +136,8 @@ static Value addCounter(func::FuncOp function) {
       builder.getDictionaryAttr(
           {named(kPathAttr, path),
            named(kRoleAttr, builder.getStringAttr("state")),
-           named(kKindAttr, builder.getStringAttr(stringify(StateKind::Step))),
+           named(kKindAttr,
+                 builder.getStringAttr(stringifyEnum(StateKind::Step))),
            named(kZeroInitAttr, builder.getUnitAttr())}),
       loc);
   Value counter = function.getArgument(index);

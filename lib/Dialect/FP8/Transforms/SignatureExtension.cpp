@@ -2,6 +2,9 @@
 
 #include "SignatureExtension.h"
 
+#include "fp8/Analysis/Signature.h"
+
+#include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -19,6 +22,14 @@ void SignatureExtension::addResult(Value value, DictionaryAttr attrs) {
   resultAttributes.push_back(attrs);
   Operation *ret = function.getBody().front().getTerminator();
   ret->insertOperands(ret->getNumOperands(), value);
+}
+
+void SignatureExtension::addStateResult(const Twine &path, Value value) {
+  Builder builder(function.getContext());
+  StringAttr attr = builder.getStringAttr(path);
+  addResult(value, builder.getDictionaryAttr(
+                       {builder.getNamedAttr(kPathAttr, attr),
+                        builder.getNamedAttr(kStateAttr, attr)}));
 }
 
 void SignatureExtension::apply() {

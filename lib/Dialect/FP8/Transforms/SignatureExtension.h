@@ -25,6 +25,8 @@ public:
 
   BlockArgument addArgument(Type type, DictionaryAttr attributes, Location loc);
   void addResult(Value value, DictionaryAttr attributes);
+  /// Adds the next value of the state argument with this path.
+  void addStateResult(const Twine &path, Value value);
 
   /// Makes type and attributes of the function match its body.
   void apply();

@@ -68,18 +68,18 @@ BlockArgument StateFunction::getArgument(StringRef path, Type type,
                                          Location loc) {
   BlockArgument &argument = arguments[path];
   if (!argument)
-    argument = signature.addArgument(type,
-                                     makeAttributes(function.getContext(), path,
-                                                    kRoleAttr,
-                                                    stringify(ArgRole::Frozen)),
-                                     loc);
+    argument = signature.addArgument(
+        type,
+        makeAttributes(function.getContext(), path, kRoleAttr,
+                       stringifyEnum(ArgRole::Frozen)),
+        loc);
   return argument;
 }
 
 void StateFunction::addResult(StringRef path, Value value) {
   signature.addResult(value,
                       makeAttributes(function.getContext(), path, kKindAttr,
-                                     stringify(ResultKind::Output)));
+                                     stringifyEnum(ResultKind::Output)));
 }
 
 Operation *StateFunction::getTerminator() {

@@ -70,7 +70,7 @@ Value StatisticBuilder::row(ArrayRef<Value> values) {
 void fp8::addStatistic(func::FuncOp function, StringRef tensor, ResultKind kind,
                        Value row) {
   Builder builder(function.getContext());
-  std::string path = stringify(kind).str();
+  std::string path = stringifyEnum(kind).str();
   llvm::replace(path, '_', '.');
   path += "." + tensor.str();
   (void)function.insertResult(
@@ -78,7 +78,7 @@ void fp8::addStatistic(func::FuncOp function, StringRef tensor, ResultKind kind,
       builder.getDictionaryAttr(
           {builder.getNamedAttr(kPathAttr, builder.getStringAttr(path)),
            builder.getNamedAttr(kKindAttr,
-                                builder.getStringAttr(stringify(kind)))}));
+                                builder.getStringAttr(stringifyEnum(kind)))}));
   Operation *ret = function.getBody().front().getTerminator();
   ret->insertOperands(ret->getNumOperands(), row);
 }

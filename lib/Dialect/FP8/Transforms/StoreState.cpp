@@ -143,7 +143,6 @@ private:
   bool passesOn(Value value, Value loaded) const;
   BlockArgument addArgument(const StoredArray &array, Type type,
                             StringRef suffix);
-  void addResult(const StoredArray &array, Value value, StringRef suffix);
   void makeStateFunctions();
 
   func::FuncOp function;
@@ -267,7 +266,7 @@ void StateStorer::decide() {
     StateDecision decision;
     decision.argument = arg.index;
     decision.path = arg.path;
-    decision.kind = isMaster(arg) ? "master" : stringify(arg.kind).str();
+    decision.kind = isMaster(arg) ? "master" : stringifyEnum(arg.kind).str();
     decision.parameter = arg.parameter;
     decision.elements = type.getNumElements();
     decision.from = decision.to = type.getElementType();
@@ -587,15 +586,6 @@ void StateStorer::loadInBranches(StoredArray &array) {
   }
 }
 
-void StateStorer::addResult(const StoredArray &array, Value value,
-                            StringRef suffix) {
-  StringAttr path = builder.getStringAttr(array.path + suffix);
-  delayed.getSignature().addResult(
-      value,
-      builder.getDictionaryAttr({builder.getNamedAttr(kPathAttr, path),
-                                 builder.getNamedAttr(kStateAttr, path)}));
-}
-
 LogicalResult StateStorer::storeResult(StoredArray &array) {
   Operation *ret = function.getBody().front().getTerminator();
   unsigned index = resultOfState.at(builder.getStringAttr(array.path));
@@ -608,7 +598,7 @@ LogicalResult StateStorer::storeResult(StoredArray &array) {
   ret->setOperand(index, pack(array, *parts, loc));
   for (auto [suffix, part] :
        llvm::zip(getSuffixes(array), getExpansion(*parts)))
-    addResult(array, part, suffix);
+    delayed.getSignature().addStateResult(array.path + suffix, part);
   return success();
 }
 

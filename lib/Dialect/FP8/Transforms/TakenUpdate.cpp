@@ -623,7 +623,7 @@ TakenUpdate fp8::findTakenUpdate(func::FuncOp function) {
       return function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
     };
     StringAttr kind = attr(kKindAttr), path = attr(kPathAttr);
-    if (!kind || kind != stringify(StateKind::Parameter))
+    if (!kind || kind != stringifyEnum(StateKind::Parameter))
       continue;
     auto result = path ? resultOfState.find(path) : resultOfState.end();
     if (result != resultOfState.end())

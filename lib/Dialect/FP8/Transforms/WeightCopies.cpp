@@ -71,8 +71,9 @@ bool WeightCopies::addOps(Copy &copy, Value value,
       return false;
     StringAttr role =
         step.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kRoleAttr);
-    return role && (role == stringify(ArgRole::Frozen) ||
-                    (role == stringify(ArgRole::State) && getNext(step, arg)));
+    return role &&
+           (role == stringifyEnum(ArgRole::Frozen) ||
+            (role == stringifyEnum(ArgRole::State) && getNext(step, arg)));
   }
   Operation *op = value.getDefiningOp();
   if (!isPure(op) || op->getNumRegions() != 0)
@@ -89,10 +90,10 @@ bool WeightCopies::addOps(Copy &copy, Value value,
 BlockArgument WeightCopies::addArgument(Type type, const std::string &path) {
   DictionaryAttr attrs = builder.getDictionaryAttr(
       {builder.getNamedAttr(kPathAttr, builder.getStringAttr(path)),
-       builder.getNamedAttr(kRoleAttr,
-                            builder.getStringAttr(stringify(ArgRole::State))),
        builder.getNamedAttr(
-           kKindAttr, builder.getStringAttr(stringify(StateKind::Other)))});
+           kRoleAttr, builder.getStringAttr(stringifyEnum(ArgRole::State))),
+       builder.getNamedAttr(
+           kKindAttr, builder.getStringAttr(stringifyEnum(StateKind::Other)))});
   return delayed.getSignature().addArgument(type, attrs, function.getLoc());
 }
 
@@ -250,13 +251,7 @@ void WeightCopies::makeNextPayloads(const TakenUpdate &when) {
   // There is nothing to load: the weights themselves stay.
   getStateFunction(function, "load");
   Operation *ret = function.getBody().front().getTerminator();
-  auto addResult = [&](const std::string &path, Value value) {
-    StringAttr attr = builder.getStringAttr(path);
-    delayed.getSignature().addResult(
-        value,
-        builder.getDictionaryAttr({builder.getNamedAttr(kPathAttr, attr),
-                                   builder.getNamedAttr(kStateAttr, attr)}));
-  };
+  SignatureExtension &signature = delayed.getSignature();
   for (const Copy &copy : copies) {
     makeFirst(copy, store);
     builder.setInsertionPoint(ret);
@@ -282,10 +277,11 @@ void WeightCopies::makeNextPayloads(const TakenUpdate &when) {
       builder.setInsertionPoint(ret);
       parts.assign(branch->result_begin(), branch->result_end());
     }
-    addResult(copy.name + ".payload",
-              builder.createOrFold<PackOp>(loc, copy.type, parts[0], parts[1]));
-    addResult(copy.name + ".amax", parts[2]);
+    signature.addStateResult(
+        copy.name + ".payload",
+        builder.createOrFold<PackOp>(loc, copy.type, parts[0], parts[1]));
+    signature.addStateResult(copy.name + ".amax", parts[2]);
   }
   store.finish();
-  delayed.getSignature().apply();
+  signature.apply();
 }

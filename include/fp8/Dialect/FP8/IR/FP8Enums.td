@@ -19,6 +19,45 @@ class FP8_Enum<string name, string summary, list<I32EnumAttrCase> cases>
 }
 
 //===----------------------------------------------------------------------===//
+// The signature of a step
+//===----------------------------------------------------------------------===//
+
+// State is replaced by a result after each step. What is frozen is a float
+// tensor that is never replaced. A batch is training data, new in each step. A
+// key of a random number generator is not returned. Constants are all other
+// scalars, with the same value in each step.
+def FP8_ArgRole : FP8_Enum<"ArgRole", "The role of an argument in a step", [
+    I32EnumAttrCase<"State", 0, "state">,
+    I32EnumAttrCase<"Frozen", 1, "frozen">,
+    I32EnumAttrCase<"Batch", 2, "batch">,
+    I32EnumAttrCase<"Key", 3, "key">,
+    I32EnumAttrCase<"Constant", 4, "constant">
+  ]>;
+
+// A gradient accumulates those of several calls. An average follows the weights
+// of a parameter, as an average or an occasional copy; no gradient reaches it.
+def FP8_StateKind : FP8_Enum<"StateKind", "What the optimizer uses a state argument for", [
+    I32EnumAttrCase<"Parameter", 0, "parameter">,
+    I32EnumAttrCase<"Moment1", 1, "moment1">,
+    I32EnumAttrCase<"Moment2", 2, "moment2">,
+    I32EnumAttrCase<"Gradient", 3, "gradient">,
+    I32EnumAttrCase<"Average", 4, "average">,
+    I32EnumAttrCase<"Step", 5, "step">,
+    I32EnumAttrCase<"Other", 6, "other">
+  ]>;
+
+// fp8-trace adds the last three; the user's step does not have them.
+def FP8_ResultKind : FP8_Enum<"ResultKind", "The kind of a result of a step", [
+    I32EnumAttrCase<"State", 0, "state">,
+    I32EnumAttrCase<"Loss", 1, "loss">,
+    I32EnumAttrCase<"Metric", 2, "metric">,
+    I32EnumAttrCase<"Output", 3, "output">,
+    I32EnumAttrCase<"TraceQuantization", 4, "trace_quantization">,
+    I32EnumAttrCase<"TraceUpdate", 5, "trace_update">,
+    I32EnumAttrCase<"TraceAlignment", 6, "trace_alignment">
+  ]>;
+
+//===----------------------------------------------------------------------===//
 // Quantization
 //===----------------------------------------------------------------------===//
 

@@ -407,7 +407,7 @@ static void findKinds(func::FuncOp func, const Signature &signature) {
   options.functionKind = FunctionKind::Step;
   for (const SignatureArg &arg : signature.args)
     if (arg.role != ArgRole::State)
-      options.roles.push_back({arg.path, stringify(arg.role).str()});
+      options.roles.push_back({arg.path, stringifyEnum(arg.role).str()});
   for (const SignatureResult &result : signature.results) {
     if (!result.statePath.empty())
       options.states.push_back({result.statePath, result.path});
@@ -427,7 +427,7 @@ static void findKinds(func::FuncOp func, const Signature &signature) {
         signature.args[arg.index].kind != StateKind::Other ||
         !signature.args[arg.index].parameter.empty())
       continue;
-    func.setArgAttr(arg.index, kKindAttr, text(stringify(arg.kind)));
+    func.setArgAttr(arg.index, kKindAttr, text(stringifyEnum(arg.kind)));
     if (!arg.parameter.empty())
       func.setArgAttr(arg.index, kParameterAttr, text(arg.parameter));
   }

@@ -162,3 +162,24 @@ func.func @main(%x: tensor<4xf32> {fp8.path = "x", fp8.role = "frozen"}) -> (ten
   }) : (tensor<4xf32>) -> tensor<2xf32>
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// expected-error @+1 {{expected 'fp8.kind' of state argument 0 to be parameter, moment1, moment2, gradient, average, step or other but got 'loss'}}
+func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "state", fp8.kind = "loss"}) -> (tensor<f32> {fp8.path = "result", fp8.state = "x"}) {
+  return %x : tensor<f32>
+}
+
+// -----
+
+// expected-error @+1 {{expected 'fp8.kind' of result 0 to be loss, metric or output but got 'moment1'}}
+func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "frozen"}) -> (tensor<f32> {fp8.path = "result", fp8.kind = "moment1"}) {
+  return %x : tensor<f32>
+}
+
+// -----
+
+// expected-error @+1 {{expected state result 0 of 'main' to have the attribute 'fp8.state'; run fp8-analyze-signature first}}
+func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "state", fp8.kind = "parameter"}) -> (tensor<f32> {fp8.path = "result", fp8.kind = "state"}) {
+  return %x : tensor<f32>
+}
