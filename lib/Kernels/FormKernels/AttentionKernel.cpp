@@ -298,7 +298,12 @@ void AttentionOutliner::chooseDomain() {
     return;
   leaders.push_back({first, *inOrder});
   domain.push_back(extents[*inOrder]);
-  block = blockOfQueries();
+  // The gradient of a bias sums over batches. A task then has one of them at a
+  // time, and many queries.
+  bool isBatch =
+      isDot(first) &&
+      llvm::is_contained(inferContractionDims(first)->batch, *inOrder);
+  block = isBatch ? 1 : blockOfQueries();
 }
 
 /// Returns the empty tensor that a result is computed into.

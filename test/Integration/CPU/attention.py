@@ -34,7 +34,8 @@ RATE = 2.0**16
 @dataclass
 class Case:
     """`attend(q, k, v, extra)` takes arrays of [batch, length, heads, depth]. `kv_heads`
-    is the number of heads of keys and values, and `extra` makes other inputs of the step.
+    is the number of heads of keys and values. `extra` makes other inputs of the step and
+    `parameters` other parameters; both are in its argument `extra`.
     `forward` and `backward` are the numbers of attention ops expected in each pass."""
 
     attend: Callable
@@ -201,6 +202,33 @@ def given_bias(q, k, v, extra):
     return softmax_attention(q, k, v, bias=extra["bias"])
 
 
+def learned(shape, size=0.5):
+    return lambda random: {"bias": (size * random.standard_normal(shape)).astype(np.float32)}
+
+
+def causal_with_bias(q, k, v, extra):
+    rows, columns = positions(q, k)
+    return softmax_attention(q, k, v, bias=extra["bias"], mask=rows >= columns)
+
+
+def relative(q, k, v, extra):
+    """T5's bias: an entry of a table for each distance and head."""
+    rows, columns = positions(q, k)
+    distances = jnp.clip(columns - rows + 8, 0, 15)
+    return softmax_attention(q, k, v, bias=jnp.moveaxis(extra["bias"][distances], -1, 0)[None])
+
+
+def learned_slopes(q, k, v, extra):
+    rows, columns = positions(q, k)
+    bias = extra["bias"][:, None, None] * jnp.minimum(columns - rows, 0).astype(jnp.float32)
+    return softmax_attention(q, k, v, bias=bias, mask=rows >= columns)
+
+
+def learned_temperature(q, k, v, extra):
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * jnp.exp(extra["bias"])
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, axis=-1), v)
+
+
 def keys_for_dropout(random):
     return {"key": np.array(jax.random.key_data(jax.random.key(7)))}
 
@@ -257,6 +285,18 @@ CASES = {
     "mask": Case(given_mask, extra=masks),
     "zero rows": Case(zero_rows, extra=masks),
     "bias": Case(given_bias, extra=biases),
+    # A bias with a gradient: its sum over the batch is an op of its own. Sums over queries or keys are not.
+    "learned bias": Case(given_bias, parameters=learned((HEADS, QUERIES, KEYS)), backward=2),
+    "learned bias of all heads": Case(given_bias, parameters=learned((QUERIES, KEYS)), backward=2),
+    "learned bias of a batch": Case(given_bias, parameters=learned((BATCH, 1, QUERIES, KEYS)), backward=2),
+    "learned bias of bf16": Case(given_bias, parameters=learned((HEADS, QUERIES, KEYS)), backward=2, dtype="bfloat16"),
+    "learned bias of layers": Case(causal_with_bias, parameters=learned((HEADS, QUERIES, KEYS)), backward=2, layers="remat"),
+    "long learned bias": Case(causal_with_bias, parameters=learned((HEADS, 300, 300)), backward=2, queries=300, keys=300, batch=5),
+    "relative bias": Case(relative, parameters=learned((16, HEADS)), backward=2),
+    "learned bias of keys": Case(given_bias, parameters=learned((KEYS,))),
+    "learned bias of queries": Case(given_bias, parameters=learned((BATCH, 1, QUERIES, 1))),
+    "learned slopes": Case(learned_slopes, parameters=learned((HEADS,)), backward=2),
+    "learned temperature": Case(learned_temperature, parameters=learned((), 0.1)),
     # In f64 JAX draws other random numbers.
     "dropout": Case(dropout, extra=keys_for_dropout, wide=False),
     "grouped": Case(grouped, kv_heads=1),
@@ -303,7 +343,7 @@ def make_loss(case):
         q = split(x @ params["wq"].astype(x.dtype), HEADS)
         k = split(memory @ params["wk"].astype(x.dtype), case.kv_heads)
         v = split(memory @ params["wv"].astype(x.dtype), case.kv_heads)
-        out = case.attend(q, k, v, extra).reshape(x.shape)
+        out = case.attend(q, k, v, extra | params).reshape(x.shape)
         return x + out @ params["wo"].astype(x.dtype)
 
     def loss(params, x, memory, extra):
@@ -328,6 +368,7 @@ def make_inputs(case, random):
     weight = lambda *shape: (random.standard_normal(stack + shape) * 0.5).astype(np.float32)
     params = {"wq": weight(width, width), "wk": weight(width, case.kv_heads * depth), "wv": weight(width, case.kv_heads * depth),
               "wo": weight(width, width)}  # fmt: skip
+    params |= {key: np.broadcast_to(value, stack + value.shape) for key, value in case.parameters(random).items()}
     if case.layers == "unrolled":
         params = {f"{key}{i}": value[::-1] * (1 - i / 2) for key, value in params.items() for i in range(2)}
     x = random.standard_normal((case.batch, case.queries, width)).astype(np.float32)
@@ -439,5 +480,5 @@ def check_differences(name, fp8_opt, fp8_run, folder):
 if __name__ == "__main__":
     fp8_opt, fp8_run, folder, names = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4:]
     cases = {name: (lambda fixture, name=name: check(name, *fixture)) for name in CASES}
-    cases |= {f"differences of {name}": (lambda fixture, name=name: check_differences(name, *fixture)) for name in ("causal", "soft cap", "grouped", "ties", "long")}
+    cases |= {f"differences of {name}": (lambda fixture, name=name: check_differences(name, *fixture)) for name in ("causal", "soft cap", "grouped", "ties", "long", "learned bias", "learned slopes")}
     t.run_cases(cases, names, (fp8_opt, fp8_run, folder))

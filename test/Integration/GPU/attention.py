@@ -29,11 +29,12 @@ CASES = attention.CASES | {
     "many divided after": attention.Case(attention.divided_after, queries=40, keys=1700, batch=1),
     "many masked keys": attention.Case(attention.zero_rows, queries=40, keys=1700, batch=1, **MASKS),
     "many whole rows": attention.Case(attention.grouped, kv_heads=1, queries=40, keys=1700, batch=1),
+    "long learned bias": attention.Case(attention.causal_with_bias, parameters=attention.learned((2, 96, 96)), backward=2, queries=96, keys=96),
     "many tiles": attention.Case(attention.CASES["full"].attend, queries=64, keys=1700, batch=70),
 }
 WHOLE = {"many whole rows", "many tiles"}
-SOME = ["causal", "soft cap", "mask", "bias", "packed", "dropout", "grouped", "cross", "bf16", "f32 softmax of bf16", "one row", "long",
-        "long grouped", "many keys", "many whole rows", "many causal keys"]  # fmt: skip
+SOME = ["causal", "soft cap", "mask", "bias", "learned bias", "packed", "dropout", "grouped", "cross", "bf16", "f32 softmax of bf16", "one row", "long",
+        "long grouped", "long learned bias", "many keys", "many whole rows", "many causal keys"]  # fmt: skip
 # Largest error of a gradient, as a share of its norm: dots sum in another order, and bf16 rounds what differs.
 BOUNDS = {"float32": 1e-5, "bfloat16": 1e-2}
 
@@ -80,7 +81,7 @@ def check(name, checker, fp8_opt, fp8_run, driver, folder):
     case, random = CASES[name], np.random.default_rng(len(name))
     divided = is_divided(case) and name not in WHOLE
     if divided and case.layers != "unrolled":
-        case = dataclasses.replace(case, batch=1)
+        case = dataclasses.replace(case, batch=2 if "bias" in name else 1)
     loss = attention.make_loss(case)
 
     def step(params, x, memory, extra):

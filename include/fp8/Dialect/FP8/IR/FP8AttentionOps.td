@@ -71,8 +71,10 @@ def FP8_AttentionBackwardOp : FP8_AttentionOfStep<"attention_backward"> {
     Recomputes the scores and their softmax from `q` and `k`, computes the
     gradient of the weights from `dO vᵀ`, and from both the gradients of `q`,
     `k` and `v`. Like `fp8.attention` it has the step's own ops, and no value
-    that has queries and keys leaves it. Sums over queries (the gradients of `k`
-    and `v`) are accumulated block by block.
+    that has batches, queries and keys leaves it. Sums over queries (the
+    gradients of `k` and `v`) are accumulated block by block. The gradient of a
+    bias, a sum of scores over batches or heads, is the only result of its op,
+    accumulated batch by batch.
 
     Example: the gradients of a linear attention with weights `s²`.
 

@@ -409,7 +409,9 @@ def FP8FormAttention : Pass<"fp8-form-attention", "::mlir::ModuleOp"> {
     them, the dots that contract them, and the ops in between into the body of
     one `fp8.attention`, or of one `fp8.attention_backward` if they sum over
     queries. The arithmetic stays the step's own. Masks and biases that are
-    computed from iotas and smaller tensors move in, too.
+    computed from iotas and smaller tensors move in, too. So do sums of scores:
+    the gradient of a bias, a sum over batches or heads, is an op of its own;
+    other sums have a part for each batch and head, and are finished outside.
 
     Scores that any other op reads stay outside, unchanged; `emit-remarks` says
     for each what prevents the move. Every softmax gets a `#fp8.softmax_verdict`

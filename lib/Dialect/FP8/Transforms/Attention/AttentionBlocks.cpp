@@ -229,8 +229,9 @@ void AttentionQuantizer::run(const Scores &scores) {
     if (isFor(dot))
       for (unsigned side : {0u, 1u})
         roundOperand(dot, side, /*contractsDepth=*/true);
-  for (Dot dot : scores.readingDots) {
-    if (!isFor(dot))
+  for (Operation *reader : scores.readers) {
+    auto dot = dyn_cast<Dot>(reader);
+    if (!dot || !isFor(dot))
       continue;
     unsigned side = scores.scoreOperand(dot);
     Value value = dot->getOperand(side);

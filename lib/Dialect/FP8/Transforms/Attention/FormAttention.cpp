@@ -34,6 +34,7 @@ namespace fp8 {
 using namespace mlir;
 using namespace mlir::fp8;
 using Dot = stablehlo::DotGeneralOp;
+using Sum = Scores::Sum;
 using Dims = Scores::Dims;
 
 namespace {
@@ -58,10 +59,10 @@ public:
 private:
   // Choosing what is inside.
   void collect(Value value);
-  void setDots(SmallVector<Dot> some);
+  void setReaders(SmallVector<Operation *> some);
   bool isInputOfOp(Operation *result) const;
   bool isReadOutside(Value value) const;
-  bool chooseDots();
+  bool chooseReaders();
 
   // The body.
   Value addInput(Value value);
@@ -73,8 +74,12 @@ private:
   Inner makeBroadcast(stablehlo::BroadcastInDimOp op, const Dims &dims);
   Inner makeIota(stablehlo::IotaOp op, const Dims &dims);
   Inner makeCheap(Operation *op, const Dims &dims);
-  Inner makeReduction(stablehlo::ReduceOp op);
+  Inner makeReduction(Sum op, function_ref<bool(int)> isReduced);
+  Inner makeRow(Sum op);
+  Inner makeReadingSum(Sum sum);
+  bool isSummedInside(Sum sum, int dim) const;
   Value makeReadingDot(Dot dot);
+  void addReader(Operation *reader);
   Value makeOuter(Value member);
   Value extend(const Inner &inner, ArrayRef<int> dims);
   Value transposed(Value value, ArrayRef<int64_t> permutation);
@@ -83,17 +88,18 @@ private:
 
   // The op.
   Operation *createOp();
+  Value finishSum(Sum sum, Value inside);
   void replaceResults(Operation *op);
   void eraseOutside(Operation *op);
 
   const Scores &scores;
   Block &block;
   OpBuilder builder;
-  /// The dots that contract scores in the op.
-  SmallVector<Dot> dots;
-  /// The members that the dots need.
+  /// The dots and sums that contract scores in the op.
+  SmallVector<Operation *> readers;
+  /// The members that the readers need.
   llvm::SetVector<Value> needed;
-  /// The dots, and the ops that compute what they need.
+  /// The readers, and the ops that compute what they need.
   DenseSet<Operation *> inside;
   SmallVector<Value> inputs, results, yields;
   Block *body = nullptr;
@@ -146,14 +152,14 @@ void AttentionBuilder::collect(Value value) {
   needed.insert(value);
 }
 
-/// Puts some of the dots inside, and what they need.
-void AttentionBuilder::setDots(SmallVector<Dot> some) {
-  dots = std::move(some);
+/// Puts some of the readers inside, and what they need.
+void AttentionBuilder::setReaders(SmallVector<Operation *> some) {
+  readers = std::move(some);
   needed.clear();
-  for (Dot dot : dots)
-    collect(dot->getOperand(scores.scoreOperand(dot)));
+  for (Operation *reader : readers)
+    collect(reader->getOperand(scores.scoreOperand(reader)));
   inside.clear();
-  inside.insert(dots.begin(), dots.end());
+  inside.insert(readers.begin(), readers.end());
   for (Value value : needed)
     inside.insert(value.getDefiningOp());
 }
@@ -188,22 +194,27 @@ bool AttentionBuilder::isReadOutside(Value value) const {
                       [&](Operation *user) { return !inside.contains(user); });
 }
 
-/// Chooses the dots of the op. If a backward pass recomputes the forward pass,
-/// that part becomes an op of its own, because the rest depends on it.
-bool AttentionBuilder::chooseDots() {
-  setDots(scores.readingDots);
+/// Chooses the readers of the op. If a backward pass recomputes the forward
+/// pass, that part becomes an op of its own, because the rest depends on it. So
+/// do gradients of biases, which are divided in another way: no other op has a
+/// sum over batches.
+bool AttentionBuilder::chooseReaders() {
+  SmallVector<Operation *> some;
+  llvm::copy_if(scores.readers, std::back_inserter(some),
+                [&](Operation *op) { return !scores.isBiasGradient(op); });
+  setReaders(some.empty() ? scores.readers : std::move(some));
   while (true) {
-    SmallVector<Dot> early;
-    llvm::copy_if(dots, std::back_inserter(early),
-                  [&](Dot dot) { return isInputOfOp(dot); });
+    SmallVector<Operation *> early;
+    llvm::copy_if(readers, std::back_inserter(early),
+                  [&](Operation *reader) { return isInputOfOp(reader); });
     if (early.empty())
       // Rows that others read may not reach an input either.
       return llvm::none_of(needed, [&](Value value) {
         return !scores.isScore(value) && isInputOfOp(value.getDefiningOp());
       });
-    if (early.size() == dots.size())
+    if (early.size() == readers.size())
       return false;
-    setDots(std::move(early));
+    setReaders(std::move(early));
   }
 }
 
@@ -478,18 +489,16 @@ Inner AttentionBuilder::makeScoreDot(Dot dot) {
   return inOrder(result, scores.dims.find(dot.getResult())->second);
 }
 
-Inner AttentionBuilder::makeReduction(stablehlo::ReduceOp op) {
+/// Makes a reduction over some dimensions of the attention.
+Inner AttentionBuilder::makeReduction(Sum op,
+                                      function_ref<bool(int)> isReduced) {
   const Dims &outer = scores.dims.find(op->getOperand(0))->second;
   Inner input = readMember(op->getOperand(0));
   input = {extend(input, sorted(outer)), sorted(outer)};
-  Dims reduced;
-  for (int64_t dim : op.getDimensions())
-    if (outer[dim] >= 0)
-      reduced.push_back(outer[dim]);
   Dims left;
   SmallVector<int64_t> places;
   for (auto [place, dim] : llvm::enumerate(input.dims)) {
-    if (llvm::is_contained(reduced, dim))
+    if (isReduced(dim))
       places.push_back(place);
     else
       left.push_back(dim);
@@ -504,6 +513,24 @@ Inner AttentionBuilder::makeReduction(stablehlo::ReduceOp op) {
   return {builder.create(state)->getResult(0), left};
 }
 
+/// Makes the reduction of rows of scores.
+Inner AttentionBuilder::makeRow(Sum op) {
+  return makeReduction(op, [&](int dim) { return scores.isKey(dim); });
+}
+
+/// Whether `sum` sums over `dim` inside. Only gradients of biases are summed
+/// over batches there; other sums have a part for each batch.
+bool AttentionBuilder::isSummedInside(Sum sum, int dim) const {
+  return !llvm::is_contained(scores.getDimsLeft(sum), dim) &&
+         (scores.isBiasGradient(sum) || scores.isQuery(dim) ||
+          scores.isKey(dim));
+}
+
+/// Makes a sum of scores, or its parts.
+Inner AttentionBuilder::makeReadingSum(Sum sum) {
+  return makeReduction(sum, [&](int dim) { return isSummedInside(sum, dim); });
+}
+
 Inner AttentionBuilder::readMember(Value value) {
   auto it = members.find(value);
   if (it != members.end())
@@ -513,7 +540,7 @@ Inner AttentionBuilder::readMember(Value value) {
   if (auto dot = dyn_cast<Dot>(op))
     inner = makeScoreDot(dot);
   else if (auto reduce = dyn_cast<stablehlo::ReduceOp>(op))
-    inner = makeReduction(reduce);
+    inner = makeRow(reduce);
   else if (stablehlo::worksByElement(op))
     inner = makeElementwise(op, scores.dims.find(value)->second);
   else
@@ -572,19 +599,21 @@ Value AttentionBuilder::makeOuter(Value member) {
 // The op
 //===----------------------------------------------------------------------===//
 
-/// Whether any of the dots that read scores contracts queries.
-static bool sumsOverQueries(const Scores &scores, ArrayRef<Dot> dots) {
-  return llvm::any_of(dots, [&](Dot dot) {
-    unsigned side = scores.scoreOperand(dot);
-    const Dims &dims = scores.dims.find(dot->getOperand(side))->second;
-    return llvm::any_of(sideDims(dot, side).contract,
+/// Whether any of the ops that read scores sums over queries, batches or heads.
+static bool isBackward(const Scores &scores, ArrayRef<Operation *> readers) {
+  return llvm::any_of(readers, [&](Operation *reader) {
+    auto dot = dyn_cast<Dot>(reader);
+    const Dims &dims = scores.readDims(reader);
+    return !dot ||
+           llvm::any_of(sideDims(dot, scores.scoreOperand(dot)).contract,
                         [&](int64_t dim) { return scores.isQuery(dims[dim]); });
   });
 }
 
-/// Makes the verdict on the scores that `dots` read. If they are stored,
+/// Makes the verdict on the scores that `readers` read. If they are stored,
 /// `obstacle` is the op that prevents the attention.
-static SoftmaxVerdictAttr makeVerdict(const Scores &scores, ArrayRef<Dot> dots,
+static SoftmaxVerdictAttr makeVerdict(const Scores &scores,
+                                      ArrayRef<Operation *> readers,
                                       ScoreStorage kind, const Twine &reason,
                                       Operation *obstacle) {
   Dot dot = scores.scoreDots.front();
@@ -598,7 +627,7 @@ static SoftmaxVerdictAttr makeVerdict(const Scores &scores, ArrayRef<Dot> dots,
   unsigned keys = scores.numBatch + scores.numQueries;
   MLIRContext *context = dot.getContext();
   return SoftmaxVerdictAttr::get(
-      context, kind, sumsOverQueries(scores, dots), extent(0, scores.numBatch),
+      context, kind, isBackward(scores, readers), extent(0, scores.numBatch),
       extent(scores.numBatch, keys), extent(keys, scores.sizes.size()),
       verdict.getLoops(), verdict.getInBranch(), verdict.getRecomputed(),
       StringAttr::get(context, reason),
@@ -606,28 +635,28 @@ static SoftmaxVerdictAttr makeVerdict(const Scores &scores, ArrayRef<Dot> dots,
                : StringAttr());
 }
 
-/// Creates the op before the last dot, with its inputs reshaped before it.
+/// Creates the op before the last reader, with its inputs reshaped before it.
 Operation *AttentionBuilder::createOp() {
-  Operation *last = dots.front();
-  for (Dot dot : dots)
-    if (last->isBeforeInBlock(dot))
-      last = dot;
+  Operation *last = readers.front();
+  for (Operation *reader : readers)
+    if (last->isBeforeInBlock(reader))
+      last = reader;
   builder.setInsertionPoint(last);
   SmallVector<Value> operands;
   for (Value input : inputs)
     operands.push_back(makeReshape(builder, input.getLoc(), input,
                                    withoutUnits(shapeOf(input))));
   SmallVector<Type> types(ValueRange(yields).getTypes());
-  bool isBackward = sumsOverQueries(scores, dots);
   Operation *op =
-      isBackward ? AttentionBackwardOp::create(builder, last->getLoc(), types,
-                                               operands)
-                       .getOperation()
-                 : AttentionOp::create(builder, last->getLoc(), types, operands)
-                       .getOperation();
+      isBackward(scores, readers)
+          ? AttentionBackwardOp::create(builder, last->getLoc(), types,
+                                        operands)
+                .getOperation()
+          : AttentionOp::create(builder, last->getLoc(), types, operands)
+                .getOperation();
   op->getRegion(0).push_back(body);
   op->setAttr(FP8Dialect::kSoftmaxVerdictAttrName,
-              makeVerdict(scores, dots, ScoreStorage::Tiled,
+              makeVerdict(scores, readers, ScoreStorage::Tiled,
                           "computed tile by tile", nullptr));
   return op;
 }
@@ -642,41 +671,84 @@ void AttentionBuilder::eraseOutside(Operation *op) {
   op->erase();
 }
 
+/// Sums the parts of a sum over the dimensions that are left, and puts these
+/// into their order outside.
+Value AttentionBuilder::finishSum(Sum sum, Value inside) {
+  const Dims &dims = scores.readDims(sum);
+  Dims inner = sorted(dims), left = scores.getDimsLeft(sum), outer;
+  llvm::erase_if(inner, [&](int dim) { return isSummedInside(sum, dim); });
+  SmallVector<int64_t> places, shape;
+  for (auto [place, dim] : llvm::enumerate(inner)) {
+    if (llvm::is_contained(left, dim))
+      shape.push_back(scores.sizes[dim]);
+    else
+      places.push_back(place);
+  }
+  if (!places.empty()) {
+    OperationState state(sum.getLoc(), sum->getName());
+    state.addOperands({inside, sum->getOperand(1)});
+    state.addTypes(tensorOf(inside).clone(shape));
+    state.addAttribute("dimensions", builder.getDenseI64ArrayAttr(places));
+    IRMapping mapping;
+    sum.getBody().cloneInto(state.addRegion(), mapping);
+    inside = builder.create(state)->getResult(0);
+  }
+  for (auto [place, dim] : llvm::enumerate(dims))
+    if (llvm::is_contained(left, dim))
+      outer.push_back(dim);
+  return transposed(inside, placesInOrder<int>(outer));
+}
+
 void AttentionBuilder::replaceResults(Operation *op) {
   builder.setInsertionPointAfter(op);
   for (auto [old, result] : llvm::zip(results, op->getResults())) {
-    Value shaped = makeReshape(builder, old.getLoc(), result, shapeOf(old));
+    auto sum = old.getDefiningOp<Sum>();
+    Value value = sum && llvm::is_contained(readers, sum)
+                      ? finishSum(sum, result)
+                      : result;
+    Value shaped = makeReshape(builder, old.getLoc(), value, shapeOf(old));
     old.replaceUsesWithIf(shaped, [&](OpOperand &use) {
       return !inside.contains(use.getOwner());
     });
   }
   // Erase readers first.
-  for (Dot dot : dots) {
-    if (stablehlo::TransposeOp transpose = onlyTranspose(dot))
+  for (Operation *reader : readers) {
+    auto dot = dyn_cast<Dot>(reader);
+    if (stablehlo::TransposeOp transpose =
+            dot ? onlyTranspose(dot) : stablehlo::TransposeOp())
       transpose->erase();
-    eraseOutside(dot);
+    eraseOutside(reader);
   }
   for (Value value : llvm::reverse(needed))
     if (value.use_empty())
       eraseOutside(value.getDefiningOp());
 }
 
+/// Puts a reader into the body.
+void AttentionBuilder::addReader(Operation *reader) {
+  if (auto sum = dyn_cast<Sum>(reader)) {
+    results.push_back(sum->getResult(0));
+    yields.push_back(makeReadingSum(sum).value);
+    return;
+  }
+  auto dot = cast<Dot>(reader);
+  Value result = dot.getResult(), inner = makeReadingDot(dot);
+  if (stablehlo::TransposeOp transpose = onlyTranspose(dot)) {
+    inner = transposed(inner,
+                       pick(transpose.getPermutation(),
+                            indicesWithoutUnitDims(shapeOf(dot.getResult()))));
+    result = transpose;
+  }
+  results.push_back(result);
+  yields.push_back(inner);
+}
+
 LogicalResult AttentionBuilder::run() {
-  if (!chooseDots())
+  if (!chooseReaders())
     return failure();
   body = new Block;
   builder.setInsertionPointToEnd(body);
-  for (Dot dot : dots) {
-    Value result = dot.getResult(), inner = makeReadingDot(dot);
-    if (stablehlo::TransposeOp transpose = onlyTranspose(dot)) {
-      inner = transposed(
-          inner, pick(transpose.getPermutation(),
-                      indicesWithoutUnitDims(shapeOf(dot.getResult()))));
-      result = transpose;
-    }
-    results.push_back(result);
-    yields.push_back(inner);
-  }
+  llvm::for_each(readers, [&](Operation *op) { addReader(op); });
   // Rows that ops outside read become results.
   for (Value value : needed)
     if (!scores.isScore(value) && isReadOutside(value)) {
@@ -710,7 +782,7 @@ private:
   static SmallVector<Operation *> opsOf(const Scores &scores) {
     SmallVector<Operation *> ops(scores.scoreDots.begin(),
                                  scores.scoreDots.end());
-    ops.append(scores.readingDots.begin(), scores.readingDots.end());
+    llvm::append_range(ops, scores.readers);
     for (Value member : scores.members)
       ops.push_back(member.getDefiningOp());
     return ops;
@@ -766,8 +838,8 @@ private:
         remark.attachNote(obstacle->getLoc()) << "here";
     }
     dot->setAttr(FP8Dialect::kSoftmaxVerdictAttrName,
-                 makeVerdict(scores, scores.readingDots, ScoreStorage::Stored,
-                             why, obstacle));
+                 makeVerdict(scores, scores.readers, ScoreStorage::Stored, why,
+                             obstacle));
   }
 };
 } // namespace

@@ -103,7 +103,7 @@ Value ScoreRecomputer::again(Value value, Operation *reader) {
 bool ScoreRecomputer::isReader(Operation *op) {
   if (layers.isForward(op))
     return false;
-  return llvm::is_contained(scores.readingDots, op) ||
+  return llvm::is_contained(scores.readers, op) ||
          (op->getNumResults() == 1 && scores.isScore(op->getResult(0)) &&
           !isKnown(op->getResult(0)));
 }

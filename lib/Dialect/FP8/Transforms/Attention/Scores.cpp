@@ -14,6 +14,7 @@
 #include "../EffectiveRecipe.h"
 #include "../SmallTensors.h"
 
+#include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -34,6 +35,20 @@ bool Scores::isScore(Value value) const {
   return it != dims.end() && isMember(value) && haveQueriesAndKeys(it->second);
 }
 
+Scores::Dims Scores::getDimsLeft(Sum sum) const {
+  Dims left;
+  for (auto [i, dim] : llvm::enumerate(readDims(sum)))
+    if (dim >= 0 && !llvm::is_contained(sum.getDimensions(), i))
+      left.push_back(dim);
+  llvm::sort(left);
+  return left;
+}
+
+bool Scores::isBiasGradient(Operation *reader) const {
+  auto sum = dyn_cast<Sum>(reader);
+  return sum && haveQueriesAndKeys(getDimsLeft(sum));
+}
+
 /// Whether an op is a dot of two activations.
 static bool isOfAttention(Operation *op) {
   VerdictAttr verdict = getVerdict(op);
@@ -46,6 +61,14 @@ static stablehlo::ReduceOp getReduction(Operation *op) {
   auto reduce = dyn_cast<stablehlo::ReduceOp>(op);
   return reduce && reduce->getNumResults() == 1 ? reduce
                                                 : stablehlo::ReduceOp();
+}
+
+/// Whether an op sums the elements of one tensor along dimensions.
+static bool isSum(Operation *op) {
+  stablehlo::ReduceOp reduce = getReduction(op);
+  return reduce && isZero(reduce->getOperand(1)) &&
+         isa_and_nonnull<stablehlo::AddOp>(
+             stablehlo::getCombiner(reduce.getBody()));
 }
 
 namespace {
@@ -89,6 +112,7 @@ private:
   bool translate(const Scores &scores, Value value, Scores::Dims &dims) const;
   bool isMember(const Scores &scores, Operation &op) const;
   void collectMembers(Scores &scores, int group);
+  bool reachesScores(const Scores &scores, Operation *reader) const;
   void checkUses(Scores &scores);
 
   Block &block;
@@ -279,7 +303,7 @@ ScoreFinder::findSoftmax(int group, ArrayRef<Dot> dots,
         continue;
       collectMembers(scores, group);
       checkUses(scores);
-      if (scores.scoreDots.empty() || scores.readingDots.empty())
+      if (scores.scoreDots.empty() || scores.readers.empty())
         continue;
       if (scores.problem.empty())
         return scores;
@@ -377,7 +401,26 @@ static bool readsWhole(const Scores &scores, Dot dot) {
           (keys == 0 && queries == scores.numQueries));
 }
 
-/// Finds the dots that read scores, and any other readers.
+/// Whether scores are computed from the result of `reader`.
+bool ScoreFinder::reachesScores(const Scores &scores, Operation *reader) const {
+  Operation *last = scores.members.back().getDefiningOp();
+  DenseSet<Operation *> seen;
+  SmallVector<Operation *> worklist{reader};
+  while (!worklist.empty())
+    for (Operation *user : worklist.pop_back_val()->getUsers()) {
+      Operation *ancestor = block.findAncestorOpInBlock(*user);
+      if (!ancestor || last->isBeforeInBlock(ancestor) ||
+          !seen.insert(ancestor).second)
+        continue;
+      if (ancestor->getNumResults() == 1 &&
+          scores.isMember(ancestor->getResult(0)))
+        return true;
+      worklist.push_back(ancestor);
+    }
+  return false;
+}
+
+/// Finds the ops that contract scores, and any other readers.
 void ScoreFinder::checkUses(Scores &scores) {
   llvm::SmallSetVector<Operation *, 8> reading;
   auto fail = [&](Operation *op, const Twine &why) {
@@ -398,14 +441,14 @@ void ScoreFinder::checkUses(Scores &scores) {
       if (user->getNumResults() == 1 && scores.isMember(user->getResult(0)))
         continue;
       auto dot = dyn_cast<Dot>(user);
-      if (dot && isOfAttention(dot) && readsWhole(scores, dot))
-        reading.insert(dot);
+      if ((dot && isOfAttention(dot) && readsWhole(scores, dot)) ||
+          (isSum(user) && !reachesScores(scores, user)))
+        reading.insert(user);
       else
         fail(user, "scores are read by " + user->getName().getStringRef());
     }
   }
-  for (Operation *dot : reading)
-    scores.readingDots.push_back(cast<Dot>(dot));
+  scores.readers = reading.takeVector();
 }
 
 std::vector<Scores> ScoreFinder::run() {

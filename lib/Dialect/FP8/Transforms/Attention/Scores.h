@@ -16,12 +16,16 @@ namespace mlir::fp8 {
 /// are in one block.
 struct Scores {
   using Dot = stablehlo::DotGeneralOp;
+  using Sum = stablehlo::ReduceOp;
   /// The dimension of the attention that each dimension of a value is; -1 for a
   /// dimension of one element.
   using Dims = SmallVector<int, 4>;
 
-  /// The dots that make scores, and those that contract them.
-  SmallVector<Dot> scoreDots, readingDots;
+  /// The dots that make scores.
+  SmallVector<Dot> scoreDots;
+  /// The ops that contract scores: dots, and sums that are no row's (the
+  /// gradients of biases, of factors).
+  SmallVector<Operation *> readers;
   /// The extents of batches and heads, then of queries, then of keys.
   SmallVector<int64_t> sizes;
   unsigned numBatch = 0, numQueries = 0;
@@ -46,8 +50,19 @@ struct Scores {
   }
   /// Whether the dimensions include both queries and keys.
   bool haveQueriesAndKeys(ArrayRef<int> dims) const;
-  /// Returns the index of the operand of a reading dot that is scores.
-  unsigned scoreOperand(Dot dot) const { return isScore(dot.getLhs()) ? 0 : 1; }
+  /// Returns the index of the operand of a reader that is scores.
+  unsigned scoreOperand(Operation *reader) const {
+    return isScore(reader->getOperand(0)) ? 0 : 1;
+  }
+  /// Returns the dimensions of the scores that `reader` reads.
+  const Dims &readDims(Operation *reader) const {
+    return dims.find(reader->getOperand(scoreOperand(reader)))->second;
+  }
+  /// Returns the dimensions that a sum leaves, in ascending order.
+  Dims getDimsLeft(Sum sum) const;
+  /// Whether `reader` is a sum over batches or heads alone: the gradient of a
+  /// bias, as large as the scores of one batch or head.
+  bool isBiasGradient(Operation *reader) const;
 };
 
 /// Returns every softmax over scores in `block`: the values between dots of two
