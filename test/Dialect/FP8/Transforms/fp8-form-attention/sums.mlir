@@ -3,13 +3,13 @@
 // A sum over batches, as for the gradient of a bias, is an op of its own, which
 // recomputes the scores.
 // CHECK-LABEL: @bias_gradient
+// CHECK: %[[OUT:.*]] = fp8.attention %arg0, %arg1, %arg2
 // CHECK: %[[SUM:.*]] = fp8.attention_backward %arg0, %arg1
 // CHECK-SAME: -> tensor<2x16x16xf32> {
 // CHECK: stablehlo.dot_general
 // CHECK: %[[P:.*]] = stablehlo.divide
 // CHECK: %[[R:.*]] = stablehlo.reduce(%[[P]] init: %{{.*}}) applies stablehlo.add across dimensions = [0]
 // CHECK: fp8.yield %[[R]]
-// CHECK: %[[OUT:.*]] = fp8.attention %arg0, %arg1, %arg2
 // CHECK: return %[[OUT]], %[[SUM]]
 module {
   func.func @bias_gradient(%q: tensor<2x2x16x8xf32>, %k: tensor<2x2x16x8xf32>, %v: tensor<2x2x16x8xf32>) -> (tensor<2x2x16x8xf32>, tensor<2x16x16xf32>) {
