@@ -41,6 +41,7 @@ public:
   LogicalResult run(StringRef name);
 
 private:
+  void mergeResults();
   LogicalResult check();
   void foldCopies();
   bool sumsAtTheEnd(linalg::GenericOp generic) const;
@@ -56,6 +57,8 @@ private:
 
   Operation *op;
   Block &body;
+  /// The result of the launch that each result of the op is.
+  SmallVector<unsigned> places;
   SmallVector<linalg::GenericOp> generics;
   LoopClasses classes;
   /// One loop of each class in the domain, and its extent. If `block` is not 0,
@@ -74,6 +77,18 @@ private:
 };
 
 } // namespace
+
+/// Makes the body yield each value once. Two results are one value if the step
+/// computes it twice.
+void AttentionOutliner::mergeResults() {
+  Operation *end = body.getTerminator();
+  llvm::SetVector<Value> kept;
+  for (Value value : end->getOperands()) {
+    kept.insert(value);
+    places.push_back(llvm::find(kept, value) - kept.begin());
+  }
+  end->setOperands(kept.getArrayRef());
+}
 
 /// Checks that the body is what FuseElementwise leaves: structured ops and no
 /// views.
@@ -357,6 +372,7 @@ LogicalResult AttentionOutliner::run(StringRef name) {
   foldCopies();
   Block *blocks[] = {&body};
   prepareForGrouping(blocks);
+  mergeResults();
   if (failed(check()))
     return failure();
   moveEpiloguesOut();
@@ -375,13 +391,15 @@ LogicalResult AttentionOutliner::run(StringRef name) {
           .str();
   auto launch = LaunchOp::create(builder, op->getLoc(), kernel, operands,
                                  builder.getStringAttr(label));
-  SmallVector<Value> results(launch.getResults());
+  SmallVector<Value> distinct(launch.getResults());
   for (auto &[number, standIn, last] : outside) {
     standIn.replaceAllUsesWith(launch.getResult(number));
     standIn.getDefiningOp()->erase();
     last->moveAfter(launch);
-    results[number] = last->getResult(0);
+    distinct[number] = last->getResult(0);
   }
+  SmallVector<Value> results = llvm::map_to_vector(
+      places, [&](unsigned place) { return distinct[place]; });
   op->replaceAllUsesWith(results);
   op->erase();
   return success();

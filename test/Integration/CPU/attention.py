@@ -155,6 +155,14 @@ def divided_after(q, k, v, extra):
     return jnp.einsum("bhqk,bkhd->bqhd", e, v) / jnp.moveaxis(total, 1, 2)[..., None]
 
 
+def off_by_one(q, k, v, extra):
+    """A softmax with one more score, 0, whose maximum has a gradient."""
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
+    largest = jnp.maximum(scores.max(-1, keepdims=True), 0.0)
+    e = jnp.exp(scores - largest)
+    return jnp.einsum("bhqk,bkhd->bqhd", e / (e.sum(-1, keepdims=True) + jnp.exp(-largest)), v)
+
+
 def lengths(random):
     return {"lengths": random.integers(1, KEYS, BATCH).astype(np.int32)}
 
@@ -304,6 +312,7 @@ CASES = {
     "one kv head": Case(one_kv_head, kv_heads=1),
     "cross": Case(lambda q, k, v, extra: softmax_attention(q, k, v), keys=40),
     "divided after": Case(divided_after),
+    "off by one": Case(off_by_one),
     "jax.nn": Case(jax_nn(is_causal=True)),
     "jax.nn grouped": Case(jax_nn(is_causal=True), kv_heads=1),
     "jax.nn window": Case(jax_nn(local_window_size=(4, 0))),
