@@ -139,6 +139,25 @@ bool feedsQuantizedDots(Value value,
          });
 }
 
+/// Returns the number of elements of the largest operand of a dot that `use`
+/// is, directly, in another layout or type, or by way of a stack; 0 if there is
+/// none.
+int64_t getLargestOperand(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (isa<stablehlo::DotGeneralOp>(user))
+    return numElements(use.get());
+  Value next = getStack(use);
+  bool isSlice =
+      isa<stablehlo::DynamicSliceOp>(user) && use.getOperandNumber() == 0;
+  if (!next && (isSlice || isLayout(user) || isa<stablehlo::ConvertOp>(user)))
+    next = getLayoutResult(use);
+  int64_t largest = 0;
+  if (next)
+    for (OpOperand &nextUse : next.getUses())
+      largest = std::max(largest, getLargestOperand(nextUse));
+  return largest;
+}
+
 /// Collects the uses where a loop writes values computed from `use` to stacks
 /// for the backward pass. Returns false if there are none.
 bool collectStackWrites(OpOperand &use, const LinearLayers &layers,
@@ -170,6 +189,7 @@ public:
   void run(llvm::function_ref<bool(Operation *)> isQuantized);
 
 private:
+  void findLargestOperand();
   void findNorms();
   void findGatedUnits();
   void addUnary(Value value, DenseSet<Value> &values);
@@ -193,7 +213,8 @@ private:
   /// possible.
   DenseMap<Value, unsigned> derivable;
   DenseMap<Value, Value> payloads, barriers;
-  int64_t largestSaved = 0;
+  /// The number of elements of the largest saved operand of a dot.
+  int64_t largestOperand = 0;
 };
 
 } // namespace
@@ -376,7 +397,7 @@ Value Saver::restore(Value value, Operation *reader, bool isStacked) {
     return DequantizeOp::create(builder, loc, type, stored);
   }
   // Sums of rows take little memory, and many values are computed from each.
-  if (type.getNumElements() * kSmallPart <= largestSaved)
+  if (type.getNumElements() * kSmallPart <= largestOperand)
     return value;
   if (compute.saved != ComputeFormat::BF16 || !type.getElementType().isF32())
     return isStacked || isa<BlockArgument>(value) ? value : addBarrier(value);
@@ -475,6 +496,13 @@ void Saver::sink() {
   });
 }
 
+/// Finds out how large the activations of the layers are. Other saved values
+/// say nothing of that: logits may be a hundred times larger.
+void Saver::findLargestOperand() {
+  for (OpOperand *use : layers.getSavedUses())
+    largestOperand = std::max(largestOperand, getLargestOperand(*use));
+}
+
 void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
   thinStacks(function, [&](Value stack) {
     return feedsQuantizedDots(stack, isQuantized);
@@ -489,8 +517,7 @@ void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
     uses.push_back(use);
     saved.insert(use->get());
   }
-  for (OpOperand *use : layers.getSavedUses())
-    largestSaved = std::max(largestSaved, numElements(use->get()));
+  findLargestOperand();
   if (compute.savedNorms != SavedFormat::Same)
     findNorms();
   if (compute.savedGated != SavedFormat::Same)
