@@ -327,6 +327,71 @@ struct ReduceOfUnitDims : public OpRewritePattern<stablehlo::ReduceOp> {
   }
 };
 
+/// A gather of all of its operand: indices are clamped to zero, so they say
+/// nothing. `take_along_axis(x, labels)[..., 0]` ends in one.
+struct GatherOfAll : public OpRewritePattern<stablehlo::GatherOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::GatherOp op,
+                                PatternRewriter &rewriter) const override {
+    auto dims = op.getDimensionNumbers();
+    auto type = cast<RankedTensorType>(op.getOperand().getType());
+    if (!dims.getOperandBatchingDims().empty() ||
+        op.getSliceSizes() != type.getShape())
+      return failure();
+    SmallVector<int64_t> window;
+    for (auto [dim, size] : llvm::enumerate(type.getShape()))
+      if (!llvm::is_contained(dims.getCollapsedSliceDims(), dim))
+        window.push_back(size);
+    Value all = stablehlo::ReshapeOp::create(
+        rewriter, op.getLoc(), type.clone(window), op.getOperand());
+    rewriter.replaceOpWithNewOp<stablehlo::BroadcastInDimOp>(
+        op, op.getType(), all,
+        rewriter.getDenseI64ArrayAttr(dims.getOffsetDims()));
+    return success();
+  }
+};
+
+/// Adding one update to all of a tensor: the derivative of a gather of all.
+struct ScatterToAll : public OpRewritePattern<stablehlo::ScatterOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::ScatterOp op,
+                                PatternRewriter &rewriter) const override {
+    auto dims = op.getScatterDimensionNumbers();
+    std::optional<APInt> index = getIntSplat(op.getScatterIndices());
+    if (op.getInputs().size() != 1 || !dims.getInputBatchingDims().empty() ||
+        !index || !index->isZero())
+      return failure();
+    auto all = cast<RankedTensorType>(op.getInputs().front().getType());
+    Value update = op.getUpdates().front();
+    auto type = cast<RankedTensorType>(update.getType());
+    // Each dimension of the window is as large as the input's, and there is one
+    // window.
+    SmallVector<int64_t> window;
+    for (auto [dim, size] : llvm::enumerate(all.getShape())) {
+      if (!llvm::is_contained(dims.getInsertedWindowDims(), dim))
+        window.push_back(size);
+      else if (size != 1)
+        return failure();
+    }
+    SmallVector<int64_t> updated =
+        llvm::map_to_vector(dims.getUpdateWindowDims(),
+                            [&](int64_t dim) { return type.getDimSize(dim); });
+    if (updated != window || type.getNumElements() != all.getNumElements() ||
+        !isa_and_nonnull<stablehlo::AddOp>(
+            stablehlo::getCombiner(op.getUpdateComputation())))
+      return failure();
+    Value shaped =
+        stablehlo::ReshapeOp::create(rewriter, op.getLoc(), all, update);
+    std::optional<APFloat> old = getFloatSplat(op.getInputs().front());
+    if (old && old->isZero())
+      rewriter.replaceOp(op, shaped);
+    else
+      rewriter.replaceOpWithNewOp<stablehlo::AddOp>(op, op.getInputs().front(),
+                                                    shaped);
+    return success();
+  }
+};
+
 bool isEmpty(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements() == 0;
 }
@@ -387,10 +452,10 @@ struct Simplify : public stablehlo::impl::SimplifyBase<Simplify> {
 } // namespace
 
 void stablehlo::populateSimplifyPatterns(RewritePatternSet &patterns) {
-  patterns.add<FoldSplats, FoldConvert, MultiplyByOne, DivideByOne,
-               SubtractZero, AddZero, MergeReshapes, MergeTransposes,
-               MergeBroadcasts, ReduceOfUnitDims, ReduceOfNothing, PadOfNothing,
-               ProductsOfNothing<stablehlo::DotGeneralOp>,
-               ProductsOfNothing<stablehlo::ConvolutionOp>>(
-      patterns.getContext());
+  patterns
+      .add<FoldSplats, FoldConvert, MultiplyByOne, DivideByOne, SubtractZero,
+           AddZero, MergeReshapes, MergeTransposes, MergeBroadcasts,
+           ReduceOfUnitDims, GatherOfAll, ScatterToAll, ReduceOfNothing,
+           PadOfNothing, ProductsOfNothing<stablehlo::DotGeneralOp>,
+           ProductsOfNothing<stablehlo::ConvolutionOp>>(patterns.getContext());
 }

@@ -133,8 +133,9 @@ def Simplify : Pass<"stablehlo-simplify"> {
     Applies rewrites that preserve every value bit for bit, except for the sign
     of zero: arithmetic on scalar (or splat) constants, `x * 1`, `x / 1`,
     `x - 0`, `x + 0` where x is a square, conversions and reshapes to the same
-    type, chains of reshapes, of transposes and of broadcasts, and sums over
-    dimensions of size one. Constants that are not splats are never folded.
+    type, chains of reshapes, of transposes and of broadcasts, sums over
+    dimensions of size one, and gathers and scatters whose one window is all of
+    the tensor. Constants that are not splats are never folded.
 
     Example: the result is `%x`.
 

@@ -48,6 +48,7 @@ private:
   void fillBody();
   void cloneOp(Operation *op, const RowWork &work);
   Value sliceOf(Value value, const RowDim &rows);
+  bool followsFromLarge(Value value, const RowDim &rows);
   Value computeSlice(Value value, const RowDim &rows);
   Value readSlice(Value value, const RowDim &rows);
   Value addOffset(Value iota, int64_t dim);
@@ -68,6 +69,8 @@ private:
   /// The value in the loop of each value with rows, by the dimension of its
   /// rows.
   DenseMap<std::pair<Value, int64_t>, Value> known;
+  /// Whether values with rows follow from large ones.
+  DenseMap<std::pair<Value, int64_t>, bool> ofLarge;
   /// Results of combining ops in the loop.
   DenseMap<Value, Value> parts;
 };
@@ -160,6 +163,44 @@ Value SliceLoop::addOffset(Value iota, int64_t dim) {
   return stablehlo::AddOp::create(inside, loc, iota, offset);
 }
 
+/// Returns the operands of a value's op of which each row of the value reads
+/// its own part; nullopt if the op is no cheap computation on rows.
+static std::optional<SmallVector<RowOrigin>>
+findCheapOrigins(Value value, const RowDim &rows) {
+  Operation *op = value.getDefiningOp();
+  bool isCheap =
+      op &&
+      (stablehlo::worksByElement(op) ||
+       isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
+           stablehlo::TransposeOp, stablehlo::ScatterOp, stablehlo::ReduceOp>(
+           op));
+  if (!isCheap || op->getNumResults() != 1)
+    return std::nullopt;
+  auto origins = findRowOrigins(cast<OpResult>(value), rows);
+  if (!origins || llvm::any_of(*origins, [](const RowOrigin &origin) {
+        return origin.rows.size() != 1 || origin.rows[0].outer != 1;
+      }))
+    return std::nullopt;
+  return origins;
+}
+
+/// Whether a value with few elements a row is a sum of a large value, such as
+/// the gradient of the labels' logits: the loop then computes both, and the
+/// large one is never whole.
+bool SliceLoop::followsFromLarge(Value value, const RowDim &rows) {
+  auto [it, isNew] = ofLarge.try_emplace({value, rows.dim}, false);
+  if (!isNew)
+    return it->second;
+  auto origins = findCheapOrigins(value, rows);
+  bool follows =
+      origins && llvm::any_of(*origins, [&](const RowOrigin &origin) {
+        Value operand = origin.operand->get();
+        return (logits.isLarge(operand) && operand.getDefiningOp()) ||
+               followsFromLarge(operand, origin.rows.front());
+      });
+  return ofLarge[{value, rows.dim}] = follows;
+}
+
 /// Computes a slice of a constant, or of a large value that follows from
 /// smaller tensors (a mask, one-hot labels); null if the slice has to be read.
 Value SliceLoop::computeSlice(Value value, const RowDim &rows) {
@@ -178,15 +219,10 @@ Value SliceLoop::computeSlice(Value value, const RowDim &rows) {
     Value slice = stablehlo::IotaOp::create(inside, loc, type, dim);
     return dim == rows.dim ? addOffset(slice, dim) : slice;
   }
-  bool isCheap = stablehlo::worksByElement(op) ||
-                 isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
-                     stablehlo::TransposeOp, stablehlo::ScatterOp>(op);
-  if (!isCheap || !logits.isLarge(value) || op->getNumResults() != 1)
+  if (!logits.isLarge(value) && !followsFromLarge(value, rows))
     return nullptr;
-  auto origins = findRowOrigins(result, rows);
-  if (!origins || llvm::any_of(*origins, [](const RowOrigin &origin) {
-        return origin.rows.size() != 1 || origin.rows[0].outer != 1;
-      }))
+  auto origins = findCheapOrigins(value, rows);
+  if (!origins)
     return nullptr;
   cloneOp(op, RowWork{std::move(*origins), rows});
   return known.lookup({value, rows.dim});

@@ -120,3 +120,42 @@ func.func @nothing(%m: tensor<f32>, %x: tensor<0x5xf32>, %y: tensor<5x0xf32>) ->
   %2 = stablehlo.dot_general %y, %x, contracting_dims = [1] x [0] : (tensor<5x0xf32>, tensor<0x5xf32>) -> tensor<5x5xf32>
   return %0, %1, %2 : tensor<5xf32>, tensor<2x5xf32>, tensor<5x5xf32>
 }
+
+// -----
+
+// A gather whose window is all of its operand, and the scatter that adds to all
+// of a tensor. Indices of a gather are clamped; those of a scatter must be zero.
+// CHECK-LABEL: @whole_windows
+// CHECK-SAME: %[[X:[^:]*]]: tensor<2x3x1xf32>, %[[I:[^:]*]]: tensor<1xi32>, %[[U:[^:]*]]: tensor<2x3xf32>
+// CHECK-DAG: %[[G:.*]] = stablehlo.reshape %[[X]] : (tensor<2x3x1xf32>) -> tensor<2x3xf32>
+// CHECK: %[[S:.*]] = stablehlo.reshape %[[U]] : (tensor<2x3xf32>) -> tensor<2x3x1xf32>
+// CHECK: %[[T:.*]] = stablehlo.reshape %[[U]] : (tensor<2x3xf32>) -> tensor<2x3x1xf32>
+// CHECK: %[[A:.*]] = stablehlo.add %[[X]], %[[T]]
+// CHECK: %[[N:.*]] = "stablehlo.scatter"(%[[X]], %[[I]], %[[U]])
+// CHECK: return %[[G]], %[[S]], %[[A]], %[[N]]
+func.func @whole_windows(%x: tensor<2x3x1xf32>, %i: tensor<1xi32>, %u: tensor<2x3xf32>)
+    -> (tensor<2x3xf32>, tensor<2x3x1xf32>, tensor<2x3x1xf32>, tensor<2x3x1xf32>) {
+  %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [0, 1], collapsed_slice_dims = [2], start_index_map = [2]>,
+      indices_are_sorted = false, slice_sizes = array<i64: 2, 3, 1>}> : (tensor<2x3x1xf32>, tensor<1xi32>) -> tensor<2x3xf32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<2x3x1xf32>
+  %first = stablehlo.constant dense<0> : tensor<1xi32>
+  %1 = "stablehlo.scatter"(%zeros, %first, %u) <{indices_are_sorted = false, unique_indices = false,
+      scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 1], inserted_window_dims = [2], scatter_dims_to_operand_dims = [2]>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %sum = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<2x3x1xf32>, tensor<1xi32>, tensor<2x3xf32>) -> tensor<2x3x1xf32>
+  %2 = "stablehlo.scatter"(%x, %first, %u) <{indices_are_sorted = false, unique_indices = false,
+      scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 1], inserted_window_dims = [2], scatter_dims_to_operand_dims = [2]>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %sum = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<2x3x1xf32>, tensor<1xi32>, tensor<2x3xf32>) -> tensor<2x3x1xf32>
+  %3 = "stablehlo.scatter"(%x, %i, %u) <{indices_are_sorted = false, unique_indices = false,
+      scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0, 1], inserted_window_dims = [2], scatter_dims_to_operand_dims = [2]>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %sum = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<2x3x1xf32>, tensor<1xi32>, tensor<2x3xf32>) -> tensor<2x3x1xf32>
+  return %0, %1, %2, %3 : tensor<2x3xf32>, tensor<2x3x1xf32>, tensor<2x3x1xf32>, tensor<2x3x1xf32>
+}
