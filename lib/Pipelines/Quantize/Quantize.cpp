@@ -38,6 +38,7 @@ static void addDecisions(OpPassManager &pm,
 static void addRewrites(OpPassManager &pm,
                         const QuantizePipelineOptions &options) {
   if (!options.storeScores) {
+    pm.addPass(createFP8SplitHeads());
     pm.addPass(createFP8RecomputeAttention());
     // Drop the stacks that hold no scores any more.
     pm.addPass(stablehlo::createCanonicalizeLoops());

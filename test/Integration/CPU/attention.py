@@ -33,12 +33,13 @@ RATE = 2.0**16
 
 @dataclass
 class Case:
-    """`attend(q, k, v, extra)` takes arrays of [batch, length, heads, depth]. `kv_heads`
-    is the number of heads of keys and values. `extra` makes other inputs of the step and
+    """`attend(q, k, v, extra)` takes arrays of [batch, length, heads, depth], with
+    `heads` of queries and `kv_heads` of keys and values. `extra` makes other inputs of the step and
     `parameters` other parameters; both are in its argument `extra`.
     `forward` and `backward` are the numbers of attention ops expected in each pass."""
 
     attend: Callable
+    heads: int = HEADS
     kv_heads: int = HEADS
     queries: int = QUERIES
     keys: int = KEYS
@@ -125,6 +126,39 @@ def grouped(q, k, v, extra):
     scores = jnp.einsum("bqkgd,bskd->bkgqs", q, k) * depth**-0.5
     weights = jax.nn.softmax(scores, axis=-1)
     return jnp.einsum("bkgqs,bskd->bqkgd", weights, v).reshape(batch, length, heads, depth)
+
+
+def grouped_in_heads(q, k, v, extra):
+    """Gemma's: scores of groups, with a cap and a mask of heads in between."""
+    (batch, length, heads, depth), (rows, columns) = q.shape, positions(q, k)
+    q = q.reshape(batch, length, k.shape[2], heads // k.shape[2], depth)
+    scores = jnp.einsum("btkgh,bskh->btkgs", q, k).reshape(batch, length, heads, -1) * depth**-0.5
+    scores = jnp.where((rows >= columns)[None, :, None], 5 * jnp.tanh(scores / 5), -2e38)
+    weights = jax.nn.softmax(scores, axis=-1).astype(q.dtype)
+    weights = weights.reshape(batch, length, k.shape[2], heads // k.shape[2], -1)
+    return jnp.einsum("btkgs,bskh->btkgh", weights, v).reshape(batch, length, heads, depth)
+
+
+def alibi_of_groups(q, k, v, extra):
+    """Scores of groups get a bias of heads, and back."""
+    (batch, length, heads, depth), (rows, columns) = q.shape, positions(q, k)
+    q = q.reshape(batch, length, k.shape[2], heads // k.shape[2], depth)
+    scores = jnp.einsum("bqkgd,bskd->bkgqs", q, k)
+    slopes = 2.0 ** -jnp.arange(1, heads + 1, dtype=scores.dtype)
+    bias = slopes[:, None, None] * jnp.minimum(columns - rows, 0)
+    grouped_shape = scores.shape
+    scores = (scores.reshape(batch, heads, length, -1) * depth**-0.5 + bias).reshape(grouped_shape)
+    return jnp.einsum("bkgqs,bskd->bqkgd", jax.nn.softmax(scores, axis=-1), v).reshape(batch, length, heads, depth)
+
+
+def flat_heads(q, k, v, extra):
+    """Products of batches and heads as one dimension, masks and softmax of two, as in ports of PyTorch code."""
+    batch, length, heads, depth = q.shape
+    flat = lambda x: jnp.moveaxis(x, 2, 1).reshape(batch * heads, x.shape[1], depth)
+    scores = jnp.einsum("nqd,nkd->nqk", flat(q) * depth**-0.5, flat(k)).reshape(batch, heads, length, -1)
+    scores = jnp.where(extra["mask"], scores, -1e30)
+    weights = jax.nn.softmax(scores, axis=-1).reshape(batch * heads, length, -1)
+    return jnp.moveaxis(jnp.einsum("nqk,nkd->nqd", weights, flat(v)).reshape(batch, heads, length, depth), 1, 2)
 
 
 def repeated(q, k, v, extra):
@@ -309,6 +343,11 @@ CASES = {
     "dropout": Case(dropout, extra=keys_for_dropout, wide=False),
     "grouped": Case(grouped, kv_heads=1),
     "repeated": Case(repeated, kv_heads=1),
+    # Reshapes of scores that merge or split heads.
+    "grouped in heads": Case(grouped_in_heads, kv_heads=2, heads=4),
+    "grouped in heads of bf16": Case(grouped_in_heads, kv_heads=2, heads=4, dtype="bfloat16", layers="remat"),
+    "alibi of groups": Case(alibi_of_groups, kv_heads=2, heads=4),
+    "flat heads": Case(flat_heads, extra=masks),
     "one kv head": Case(one_kv_head, kv_heads=1),
     "cross": Case(lambda q, k, v, extra: softmax_attention(q, k, v), keys=40),
     "divided after": Case(divided_after),
@@ -349,7 +388,7 @@ CASES = {
 def make_loss(case):
     def block(params, x, memory, extra):
         split = lambda y, heads: y.reshape(y.shape[0], y.shape[1], heads, -1)
-        q = split(x @ params["wq"].astype(x.dtype), HEADS)
+        q = split(x @ params["wq"].astype(x.dtype), case.heads)
         k = split(memory @ params["wk"].astype(x.dtype), case.kv_heads)
         v = split(memory @ params["wv"].astype(x.dtype), case.kv_heads)
         out = case.attend(q, k, v, extra | params).reshape(x.shape)
@@ -372,7 +411,7 @@ def make_loss(case):
 
 
 def make_inputs(case, random):
-    width, depth = case.width, case.width // HEADS
+    width, depth = case.width, case.width // case.heads
     stack = (2,) if case.layers in ("scan", "remat") else ()
     weight = lambda *shape: (random.standard_normal(stack + shape) * 0.5).astype(np.float32)
     params = {"wq": weight(width, width), "wk": weight(width, case.kv_heads * depth), "wv": weight(width, case.kv_heads * depth),

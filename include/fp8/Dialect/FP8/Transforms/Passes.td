@@ -366,6 +366,39 @@ def FP8CheckVerdicts : Pass<"fp8-check-verdicts", "::mlir::ModuleOp"> {
   ];
 }
 
+def FP8SplitHeads : Pass<"fp8-split-heads", "::mlir::ModuleOp"> {
+  let summary = "Compute what follows from scores with the dimensions of the dots";
+  let description = [{
+    Between the dots of an attention, reshapes may merge groups of heads, or heads
+    and batches, and split them again: a bias has one dimension of heads, dots of
+    grouped queries have two. This pass moves such reshapes behind all elementwise
+    ops, reductions, broadcasts and transposes that follow from scores, and through
+    the dots, so that the passes behind it find the same dimensions everywhere. It
+    changes no arithmetic. Blocks in which no reshape of scores splits or merges
+    dimensions stay as they are.
+
+    Example: the exponential has two dimensions of heads, and `%m` is merged only
+    for its other readers.
+
+    ```mlir
+    func.func @scores(%q: tensor<2x3x16x8xf32>, %k: tensor<2x16x8xf32>) -> tensor<6x16x16xf32> {
+      %s = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [3] x [2]
+          {fp8.verdict = #fp8.verdict<high_precision, role = attention, category = attention, lhs = activation,
+              rhs = activation, batch = 2, m = 48, n = 16, k = 8, lhs_format = f32, rhs_format = f32,
+              reason = "attention">}
+          : (tensor<2x3x16x8xf32>, tensor<2x16x8xf32>) -> tensor<2x3x16x16xf32>
+      %m = stablehlo.reshape %s : (tensor<2x3x16x16xf32>) -> tensor<6x16x16xf32>
+      %e = stablehlo.exponential %m : tensor<6x16x16xf32>
+      return %e : tensor<6x16x16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+  let statistics = [
+    Statistic<"numSplit", "num-split", "Number of ops whose dimensions were split">
+  ];
+}
+
 def FP8RecomputeAttention : Pass<"fp8-recompute-attention", "::mlir::ModuleOp"> {
   let summary = "Compute scores again in the backward pass";
   let description = [{
