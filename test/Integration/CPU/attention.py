@@ -197,6 +197,14 @@ def off_by_one(q, k, v, extra):
     return jnp.einsum("bhqk,bkhd->bqhd", e / (e.sum(-1, keepdims=True) + jnp.exp(-largest)), v)
 
 
+def sink(q, k, v, extra):
+    """Each row has one more score, which no key has. Not recognized."""
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
+    sinks = jnp.ones((*scores.shape[:-1], 1), scores.dtype)
+    weights = jax.nn.softmax(jnp.concatenate([scores, sinks], axis=-1), axis=-1)[..., :-1]
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+
+
 def lengths(random):
     return {"lengths": random.integers(1, KEYS, BATCH).astype(np.int32)}
 
@@ -382,6 +390,7 @@ CASES = {
     "subnormal": Case(subnormal),
     "no softmax": Case(no_softmax, forward=0, backward=0),
     "returned": Case(returned, forward=0, backward=1),
+    "sink": Case(sink, forward=0, backward=0),
 }
 
 

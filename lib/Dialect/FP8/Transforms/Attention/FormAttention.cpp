@@ -809,6 +809,7 @@ private:
       }
     }
     if (!changed) {
+      llvm::append_range(all, findLostScores(block));
       llvm::for_each(all, [&](const Scores &scores) { leave(scores); });
       return false;
     }

@@ -97,8 +97,12 @@ class ScoreFinder {
 public:
   explicit ScoreFinder(Block &block) : block(block) {}
   std::vector<Scores> run();
+  std::vector<Scores> runLost();
 
 private:
+  using DotsByGroup = llvm::MapVector<int, SmallVector<Dot>>;
+  void followAll();
+  std::optional<Scores> findLost(Dot dot) const;
   void follow(Operation &op);
   void followElementwise(Operation &op);
   void followShape(Value from, Value to, ArrayRef<int> places);
@@ -121,6 +125,8 @@ private:
   DenseMap<Value, int> groupOf;
   /// The ops that compute the values of each group, in the block's order.
   DenseMap<int, SmallVector<Operation *>> opsOf;
+  DotsByGroup dots;
+  DenseMap<int, SmallVector<stablehlo::ReduceOp>> reductions;
   /// The dimension of each class of labels in the scores being examined.
   DenseMap<int, int> dimOf;
 };
@@ -451,9 +457,8 @@ void ScoreFinder::checkUses(Scores &scores) {
   scores.readers = reading.takeVector();
 }
 
-std::vector<Scores> ScoreFinder::run() {
-  llvm::MapVector<int, SmallVector<Dot>> dots;
-  DenseMap<int, SmallVector<stablehlo::ReduceOp>> reductions;
+/// Follows dimensions through the block, and collects the ops of each group.
+void ScoreFinder::followAll() {
   for (Operation &op : block)
     follow(op);
   for (Operation &op : block) {
@@ -467,6 +472,10 @@ std::vector<Scores> ScoreFinder::run() {
       if (auto it = groupOf.find(op.getOperand(0)); it != groupOf.end())
         reductions[groups.find(it->second)].push_back(reduce);
   }
+}
+
+std::vector<Scores> ScoreFinder::run() {
+  followAll();
   std::vector<Scores> found;
   for (auto &[group, some] : dots)
     if (std::optional<Scores> scores =
@@ -475,6 +484,53 @@ std::vector<Scores> ScoreFinder::run() {
   return found;
 }
 
+/// Looks for an exponential between `dot` and other dots of attentions, and for
+/// the first op on the way whose dimensions are unknown.
+std::optional<Scores> ScoreFinder::findLost(Dot dot) const {
+  Operation *obstacle = nullptr;
+  bool isSoftmax = false;
+  llvm::SetVector<Operation *> reached;
+  reached.insert(dot);
+  for (unsigned i = 0; i < reached.size(); ++i)
+    for (Operation *user : reached[i]->getUsers()) {
+      Operation *op = block.findAncestorOpInBlock(*user);
+      if (!op || isOfAttention(op) || op->hasTrait<OpTrait::IsTerminator>())
+        continue;
+      isSoftmax |= isa<stablehlo::ExpOp>(op);
+      if (op->getNumResults() != 1 || !labelsOf.contains(op->getResult(0)))
+        obstacle = obstacle ? obstacle : op;
+      reached.insert(op);
+    }
+  if (!isSoftmax || !obstacle)
+    return std::nullopt;
+  Scores scores;
+  scores.scoreDots.push_back(dot);
+  auto numbers = dot.getDotDimensionNumbers();
+  llvm::append_range(scores.sizes, shapeOf(dot.getResult()));
+  scores.numBatch = numbers.getLhsBatchingDimensions().size();
+  scores.numQueries = shapeOf(dot.getLhs()).size() - scores.numBatch -
+                      numbers.getLhsContractingDimensions().size();
+  scores.problem =
+      ("scores are read by " + obstacle->getName().getStringRef()).str();
+  scores.obstacle = obstacle;
+  return scores;
+}
+
+std::vector<Scores> ScoreFinder::runLost() {
+  followAll();
+  std::vector<Scores> found;
+  for (auto &[group, some] : dots)
+    if (!findSoftmax(group, some, reductions.lookup(group)))
+      for (Dot dot : some)
+        if (std::optional<Scores> scores = findLost(dot))
+          found.push_back(std::move(*scores));
+  return found;
+}
+
 std::vector<Scores> fp8::findScores(Block &block) {
   return ScoreFinder(block).run();
+}
+
+std::vector<Scores> fp8::findLostScores(Block &block) {
+  return ScoreFinder(block).runLost();
 }

@@ -69,6 +69,11 @@ struct Scores {
 /// activations (by their verdicts), if a row is reduced over the keys.
 std::vector<Scores> findScores(Block &block);
 
+/// Returns what `findScores` cannot follow to a softmax: dots of scores whose
+/// exponential is computed behind an op that mixes dimensions. They have no
+/// members.
+std::vector<Scores> findLostScores(Block &block);
+
 } // namespace mlir::fp8
 
 #endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_ATTENTION_SCORES_H

@@ -181,3 +181,34 @@ module {
     return %out : tensor<16x8xf32>
   }
 }
+
+// -----
+
+// An op that mixes dimensions: there is no softmax to be seen, but it has a row
+// in the report.
+// CHECK-LABEL: @sink
+// CHECK: stablehlo.dot_general %{{.*}} {fp8.softmax_verdict = #fp8.softmax_verdict<stored, batch = 4, queries = 16, keys = 16, reason = "scores are read by stablehlo.concatenate", obstacle = "{{.*}}forward.mlir:{{[0-9:]*}}">,
+// CHECK-NOT: softmax_verdict
+// CHECK: return
+// REMARK: remark: scores are stored: scores are read by stablehlo.concatenate
+module {
+  func.func @sink(%q: tensor<2x2x16x8xf32>, %k: tensor<2x2x16x8xf32>, %v: tensor<2x2x16x8xf32>) -> tensor<2x2x16x8xf32> {
+    %s = stablehlo.dot_general %q, %k, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [3]
+        {fp8.verdict = #fp8.verdict<high_precision, role = attention, category = attention, lhs = activation, rhs = activation,
+        batch = 4, m = 16, n = 16, k = 8, lhs_format = f32, rhs_format = f32, reason = "attention">}
+        : (tensor<2x2x16x8xf32>, tensor<2x2x16x8xf32>) -> tensor<2x2x16x16xf32>
+    %ones = stablehlo.constant dense<1.0> : tensor<2x2x16x1xf32>
+    %more = stablehlo.concatenate %s, %ones, dim = 3 : (tensor<2x2x16x16xf32>, tensor<2x2x16x1xf32>) -> tensor<2x2x16x17xf32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %e = stablehlo.exponential %more : tensor<2x2x16x17xf32>
+    %sum = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [3] : (tensor<2x2x16x17xf32>, tensor<f32>) -> tensor<2x2x16xf32>
+    %sums = stablehlo.broadcast_in_dim %sum, dims = [0, 1, 2] : (tensor<2x2x16xf32>) -> tensor<2x2x16x17xf32>
+    %p = stablehlo.divide %e, %sums : tensor<2x2x16x17xf32>
+    %w = stablehlo.slice %p [0:2, 0:2, 0:16, 0:16] : (tensor<2x2x16x17xf32>) -> tensor<2x2x16x16xf32>
+    %out = stablehlo.dot_general %w, %v, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2]
+        {fp8.verdict = #fp8.verdict<high_precision, role = attention, category = attention, lhs = activation, rhs = activation,
+        batch = 4, m = 16, n = 8, k = 16, lhs_format = f32, rhs_format = f32, reason = "attention">}
+        : (tensor<2x2x16x16xf32>, tensor<2x2x16x8xf32>) -> tensor<2x2x16x8xf32>
+    return %out : tensor<2x2x16x8xf32>
+  }
+}
