@@ -39,7 +39,8 @@ class Case:
     """Has `loss(params, batch)`, initial parameters, all rows, the optimizer, and a key if the loss
     reads one. `micro` is the number of micro-batches, which the step cuts out of the batch unless
     the batch has them as a dimension (`stacked`). With `careful` the rows decide the size of the
-    update."""
+    update. `watch(params, batch, seen)` returns more metrics, and the next value of what it has
+    `seen`, which is state."""
 
     loss: Callable
     params: Any
@@ -49,6 +50,8 @@ class Case:
     key: Any = None
     stacked: bool = False
     careful: bool = False
+    watch: Callable | None = None
+    seen: Any = None
 
     def rows(self, ranks):
         """Returns all rows in the order in which this number of ranks reads them."""
@@ -156,6 +159,26 @@ def with_dropout(draws=None):
     return dataclasses.replace(case, loss=loss, key=jax.random.key(7, impl=draws))
 
 
+def watched():
+    """Sums over the batch that several metrics share, also with the loss, and sums that are state."""
+
+    def loss(params, batch):
+        errors = apply(params, batch["x"]) - batch["y"]
+        return jnp.vdot(errors, errors) / errors.size
+
+    def watch(params, batch, seen):
+        out, want = apply(params, batch["x"]), batch["y"]
+        squares, wanted = jnp.sum(out**2), jnp.sum(want**2)
+        metrics = {"l2": jnp.sqrt(squares), "rms": jnp.sqrt(squares / out.size), "cosine": jnp.sum(out * want) / jnp.sqrt(squares * wanted)}
+        errors = out - want
+        metrics |= {"wanted": wanted / want.size, "squared": jnp.square(jnp.vdot(errors, errors))}
+        codes = jax.nn.one_hot(jnp.argmax(out, -1), CLASSES)
+        return metrics, {"counts": seen["counts"] + jnp.sum(codes, 0), "sums": seen["sums"] + codes.T @ out, "mean": 0.9 * seen["mean"] + 0.1 * jnp.mean(out, 0)}
+
+    seen = {"counts": np.zeros(CLASSES, np.float32), "sums": np.zeros((CLASSES, CLASSES), np.float32), "mean": np.zeros(CLASSES, np.float32)}
+    return dataclasses.replace(regression(), loss=loss, watch=watch, seen=seen)
+
+
 def step_of(case):
     def gradients(params, batch, *key):
         if case.micro == 1:
@@ -171,11 +194,16 @@ def step_of(case):
 
     def step(params, opt, batch, *key):
         loss, grads = gradients(params, batch, *key)
+        metrics = {"loss": loss, "norm": optax.global_norm(grads)}
+        if case.watch:
+            opt, seen = opt
+            watched, seen = case.watch(params, batch, seen)
+            metrics |= watched
         updates, opt = case.optimizer.update(grads, opt, params)
         if case.careful:
             far = jnp.any(jnp.abs(batch["x"]) > 3) | ~jnp.all(jnp.isfinite(batch["y"]))
             updates = jax.tree.map(lambda u: jnp.where(far, u / 4, u), updates)
-        return optax.apply_updates(params, updates), opt, {"loss": loss, "norm": optax.global_norm(grads)}
+        return optax.apply_updates(params, updates), (opt, seen) if case.watch else opt, metrics
 
     return step
 
@@ -183,6 +211,7 @@ def step_of(case):
 CASES = {"regression": regression, "micro-batches": micro_batches, "sequences": sequences, "averaged": averaged, "clipped by layer": clipped_by_layer}
 CASES |= {"dropout": with_dropout, "dropout in micro-batches": lambda: dataclasses.replace(with_dropout(), micro=2, stacked=True), "dropout by rbg": lambda: with_dropout("rbg")}
 CASES |= {"dropout in layers": lambda: dataclasses.replace(sequences(), key=jax.random.key(3))}
+CASES |= {"watched": watched}
 CASES |= {"stacked": lambda: dataclasses.replace(regression(), micro=2, stacked=True, careful=True)}
 RECIPES = ["tensorwise", "delayed", "fp8_lm"]
 
@@ -196,6 +225,7 @@ class Fixture:
         case, folder = CASES[name](), self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
         opt = case.optimizer.init(case.params)
+        opt = (opt, case.seen) if case.watch else opt
         for rows in (BATCH, 2 * BATCH):
             fed = case.rows(2 * BATCH // rows)
             batch = {key: value[: case.micro if case.stacked else rows] for key, value in fed.items()}
@@ -235,8 +265,8 @@ def exact(name, fixture):
     folder = fixture.prepare(name)
     (one, state), (two, other) = (fixture.run(folder, ranks, "none") for ranks in (1, 2))
     for a, b in zip(one, two, strict=True):
-        for key in ("loss", "norm"):
-            a_value, b_value = (row[key] if key in row else row["metrics"][next(k for k in row["metrics"] if key in k)] for row in (a, b))
+        assert any("norm" in key for key in a["metrics"]), f"expected the norm but got {a['metrics']}"
+        for key, a_value, b_value in [("loss", a["loss"], b["loss"]), *((key, value, b["metrics"][key]) for key, value in a["metrics"].items())]:
             assert abs(a_value - b_value) <= 1e-6 * abs(a_value), f"step {a['step']}: expected {key} {a_value} but got {b_value}"
     compared = 0
     for path, want in state.items():

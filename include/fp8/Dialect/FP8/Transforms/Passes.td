@@ -58,13 +58,16 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
     partial value is a result, the pass completes the value with one
     `fp8.all_reduce` where it is computed.
 
-    Partial values that follow from parameters and reach the state are
-    gradients. The pass averages them if it proves that the loss is a mean: a
-    sum over rows divided by the number of its elements. It sums them if the
-    loss is a sum divided by a count computed from the batch; the count is
-    itself summed over the ranks. Otherwise the pass requires `loss-reduction`.
+    Partial values that follow from parameters, reach the state, and follow from
+    what the backward pass begins with are gradients. The pass averages them if
+    it proves that the loss is a mean: a sum over rows divided by the number of
+    its elements. It sums them if the loss is a sum divided by a count computed
+    from the batch; the count is itself summed over the ranks. Otherwise the
+    pass requires `loss-reduction`. One that contradicts the proof is an error.
     For every other partial value the pass has to prove whether it is part of a
-    sum or of a mean.
+    sum or of a mean. Where a completed sum is divided by the number of its
+    elements, the division reads the rank's part instead, and the mean is
+    completed.
 
     A computation that does not work row by row is an error at the op: a
     normalization over the batch, contrastive scores, an ordering of the rows,

@@ -3,10 +3,9 @@
 #include "../Accumulators.h"
 #include "../EffectiveRecipe.h"
 #include "../OperandRows.h"
-#include "Propagation.h"
+#include "Reductions.h"
 #include "StateParts.h"
 
-#include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
@@ -26,43 +25,6 @@ using namespace mlir::fp8;
 using Kind = Layout::Kind;
 
 namespace {
-
-/// Visits all values that a value is computed from, each once; of loops and
-/// branches only the carry or result. Continues behind a value if `visit`
-/// returns true.
-void forEachSource(Value value, llvm::function_ref<bool(Value)> visit) {
-  llvm::DenseSet<Value> seen;
-  SmallVector<Value> worklist{value};
-  while (!worklist.empty()) {
-    Value next = worklist.pop_back_val();
-    if (!seen.insert(next).second || !visit(next))
-      continue;
-    Operation *op = next.getDefiningOp();
-    unsigned index = 0;
-    if (auto arg = dyn_cast<BlockArgument>(next)) {
-      op = arg.getOwner()->getParentOp();
-      index = arg.getArgNumber();
-      if (!isa<stablehlo::WhileOp>(op))
-        continue;
-    } else {
-      index = cast<OpResult>(next).getResultNumber();
-    }
-    auto yielded = [&](Region &region, unsigned i) {
-      worklist.push_back(region.front().getTerminator()->getOperand(i));
-    };
-    if (auto loop = dyn_cast<stablehlo::WhileOp>(op)) {
-      worklist.push_back(loop->getOperand(index));
-      yielded(loop.getBody(), index);
-      yielded(loop.getCond(), 0);
-    } else if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
-      worklist.push_back(op->getOperand(0));
-      for (Region &region : op->getRegions())
-        yielded(region, index);
-    } else {
-      llvm::append_range(worklist, op->getOperands());
-    }
-  }
-}
 
 /// Decides, for one function, which values are reduced over ranks, and how.
 class DataParallelism {
@@ -84,10 +46,13 @@ private:
   LogicalResult setArguments(Propagation &propagation);
   LogicalResult drawForRows();
   LogicalResult propagate();
-  void findSources();
-  bool isPlainCount(Value value);
-  FailureOr<Reduction> reductionOf(Value value);
-  FailureOr<Reduction> reductionOfLoss();
+  LogicalResult propagateOnce();
+  LogicalResult decide();
+  FailureOr<bool> readParts();
+  FailureOr<bool> readPartFor(Operation *op);
+  bool findRoots(Value value, llvm::SetVector<Value> &roots);
+  Value makePartOf(Value value, llvm::DenseMap<Value, Value> &made);
+  void removeParts();
   std::string labelOf(Value value);
   std::string findLabel(Value value, bool sliced);
   std::string labelOfResult(OpOperand &use);
@@ -108,9 +73,10 @@ private:
   /// The reductions that need a mu.
   SmallVector<AllReduceOp> withoutMu;
   llvm::SetVector<Value> whole;
+  /// Reshapes that read such a value before it is reduced.
+  llvm::DenseSet<Operation *> parts;
   std::unique_ptr<Propagation> layouts;
-  /// The values that the new state, and the loss, depend on.
-  llvm::DenseSet<Value> stateSources, lossSources;
+  std::unique_ptr<Reductions> reductions;
 };
 
 } // namespace
@@ -171,7 +137,7 @@ LogicalResult DataParallelism::setArguments(Propagation &propagation) {
 LogicalResult DataParallelism::drawForRows() {
   for (bool drew = true; drew;) {
     llvm::SetVector<Value> unused = whole;
-    Propagation tentative(func, unused);
+    Propagation tentative(func, unused, parts);
     if (failed(setArguments(tentative)) ||
         failed(tentative.run(/*isQuiet=*/true)))
       return failure();
@@ -180,12 +146,12 @@ LogicalResult DataParallelism::drawForRows() {
   return success();
 }
 
-LogicalResult DataParallelism::propagate() {
+LogicalResult DataParallelism::propagateOnce() {
   // Run once more for each partial value that others have hidden.
   for (bool found = true; found;) {
     if (failed(drawForRows()))
       return failure();
-    layouts = std::make_unique<Propagation>(func, whole);
+    layouts = std::make_unique<Propagation>(func, whole, parts);
     if (failed(setArguments(*layouts)) || failed(layouts->run()))
       return failure();
     found = layouts->hasFound();
@@ -197,92 +163,100 @@ LogicalResult DataParallelism::propagate() {
     for (Value value : needless)
       whole.remove(value);
   }
+  reductions = std::make_unique<Reductions>(func, signature, *layouts, whole,
+                                            lossReduction);
   return success();
 }
 
-void DataParallelism::findSources() {
-  Operation *end = func.getBody().front().getTerminator();
-  for (const SignatureResult &result : signature.results) {
-    bool isState = result.kind == ResultKind::State;
-    if (isState || result.kind == ResultKind::Loss)
-      forEachSource(end->getOperand(result.index), [&](Value value) {
-        return (isState ? stateSources : lossSources).insert(value).second;
-      });
+/// Finds the completed sums that a value follows from linearly. Returns false
+/// if a loop or a branch is in between.
+bool DataParallelism::findRoots(Value value, llvm::SetVector<Value> &roots) {
+  if (whole.contains(value)) {
+    roots.insert(value);
+    return true;
+  }
+  if (!layouts->layoutOf(value).isCounted)
+    return true;
+  Operation *op = value.getDefiningOp();
+  return op && (!op->getNumRegions() || isa<stablehlo::ReduceOp>(op)) &&
+         llvm::all_of(op->getOperands(),
+                      [&](Value operand) { return findRoots(operand, roots); });
+}
+
+/// Computes the rank's part of a value that follows linearly from completed
+/// sums.
+Value DataParallelism::makePartOf(Value value,
+                                  llvm::DenseMap<Value, Value> &made) {
+  bool isRoot = whole.contains(value);
+  if (!isRoot && !layouts->layoutOf(value).isCounted)
+    return value;
+  if (Value part = made.lookup(value))
+    return part;
+  OpBuilder builder(func.getContext());
+  builder.setInsertionPointAfterValue(value);
+  if (isRoot) {
+    auto part = stablehlo::ReshapeOp::create(builder, value.getLoc(),
+                                             value.getType(), value);
+    parts.insert(part);
+    return made[value] = part;
+  }
+  IRMapping mapping;
+  for (Value operand : value.getDefiningOp()->getOperands())
+    mapping.map(operand, makePartOf(operand, made));
+  builder.clone(*value.getDefiningOp(), mapping);
+  return made[value] = mapping.lookup(value);
+}
+
+/// Makes an op that divides completed sums by the number of their elements read
+/// them before they are reduced, so that the mean is reduced behind it. Returns
+/// false if there is nothing to do: a gradient is already a mean.
+FailureOr<bool> DataParallelism::readPartFor(Operation *op) {
+  llvm::SetVector<Value> roots;
+  bool isFound = true;
+  for (Value operand : op->getOperands())
+    isFound &= findRoots(operand, roots);
+  if (llvm::none_of(roots,
+                    [&](Value root) { return reductions->isSurelySum(root); }))
+    return false;
+  if (!isFound)
+    return op->emitOpError("expected a sum over the rows to be divided by the "
+                           "number of its elements where it is made, or in no "
+                           "other loop or branch, since it is also read as a "
+                           "sum");
+  llvm::DenseMap<Value, Value> made;
+  for (OpOperand &operand : op->getOpOperands())
+    operand.set(makePartOf(operand.get(), made));
+  return true;
+}
+
+FailureOr<bool> DataParallelism::readParts() {
+  bool any = false;
+  for (Operation *op : layouts->getDivided()) {
+    FailureOr<bool> changed = readPartFor(op);
+    if (failed(changed))
+      return failure();
+    any |= *changed;
+  }
+  return any;
+}
+
+LogicalResult DataParallelism::propagate() {
+  while (true) {
+    if (failed(propagateOnce()))
+      return failure();
+    FailureOr<bool> changed = readParts();
+    if (failed(changed))
+      return failure();
+    if (!*changed)
+      return success();
   }
 }
 
-/// Whether a sum over rows adds up values of the batch, or counts them, without
-/// constant factors.
-bool DataParallelism::isPlainCount(Value value) {
-  bool plain = true;
-  forEachSource(value, [&](Value source) {
-    // (A boolean counts as one, whatever it follows from.)
-    if (getElementTypeOrSelf(source.getType()).isInteger(1))
-      return false;
-    Operation *op = source.getDefiningOp();
-    if (isa_and_nonnull<stablehlo::MulOp, stablehlo::DivOp>(op))
-      for (Value operand : op->getOperands()) {
-        while (auto spread =
-                   operand.getDefiningOp<stablehlo::BroadcastInDimOp>())
-          operand = spread.getOperand();
-        plain &= !matchPattern(operand, m_Constant());
-      }
-    return plain;
-  });
-  return plain;
-}
-
-FailureOr<Reduction> DataParallelism::reductionOfLoss() {
-  if (lossReduction)
-    return *lossReduction;
-  const SignatureResult *loss = signature.findLoss();
-  bool mean = loss, byCount = loss, any = false;
-  if (loss)
-    forEachSource(
-        func.getBody().front().getTerminator()->getOperand(loss->index),
-        [&](Value value) {
-          if (!whole.contains(value))
-            return true;
-          Layout part = layouts->partOf(value);
-          if (part.learned) {
-            any = true;
-            mean &= part.isMean && !part.byCount;
-            byCount &= part.byCount;
-          }
-          return false;
-        });
-  if (any && mean)
-    return *(lossReduction = Reduction::Mean);
-  if (any && byCount)
-    return *(lossReduction = Reduction::Sum);
-  return func.emitError(
-             "expected the loss to be a mean over the batch (its sum divided "
-             "by the number of its elements, or by a count that follows from "
-             "the batch) but could not prove it: say loss-reduction=mean, if "
-             "the loss of two batches together is the mean of their losses, or "
-             "loss-reduction=sum, if it is the sum (result '")
-         << (loss ? loss->path : std::string("?")) << "')";
-}
-
-FailureOr<Reduction> DataParallelism::reductionOf(Value value) {
-  Layout part = layouts->partOf(value);
-  if (part.reduction != Reduction::Sum)
-    return part.reduction;
-  if (part.learned &&
-      (stateSources.contains(value) || lossSources.contains(value)))
-    return reductionOfLoss();
-  if (part.isMean && !part.byCount)
-    return Reduction::Mean;
-  if (part.byCount)
-    return Reduction::Sum;
-  if (part.isPlainSum() && (part.learned || isPlainCount(value)))
-    return Reduction::Sum;
-  if (part.learned)
-    return reductionOfLoss();
-  return emitError(value.getLoc())
-         << "expected a sum or a mean over the rows of the batch but cannot "
-            "tell which: divide the sum by the number of its elements, after "
-            "it is made, or by nothing";
+void DataParallelism::removeParts() {
+  for (Operation *part : parts) {
+    part->getResult(0).replaceAllUsesWith(part->getOperand(0));
+    part->erase();
+  }
 }
 
 /// Returns "gradient PATH" if a use is a result that is the new state PATH, and
@@ -324,6 +298,9 @@ static Value followByElement(OpOperand &use, bool sliced) {
                  use.getOperandNumber() == 1) ||
                 (sliced && isa<stablehlo::DynamicSliceOp>(op) &&
                  use.getOperandNumber() == 0);
+  // (A reshape to the same shape reads a sum before it is reduced.)
+  if (isa<stablehlo::ReshapeOp>(op) && from == to)
+    return Value();
   bool isForm = isa<stablehlo::ReshapeOp, stablehlo::BroadcastInDimOp>(op)
                     ? from.getNumElements() == to.getNumElements()
                     : from.getShape() == to.getShape();
@@ -384,7 +361,7 @@ static std::optional<SmallVector<LayerSlot>> slotsOfIterations(Block *block) {
 /// travels as the recipe says.
 StringRef DataParallelism::getReasonNotNarrowed(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
-  if (!stateSources.contains(value) || !layouts->partOf(value).learned)
+  if (!reductions->entersState(value) || !layouts->partOf(value).learned)
     return "no gradient: it travels as it is";
   if (wire.format == Wire::None)
     return "the recipe has no all_reduce";
@@ -498,7 +475,9 @@ LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
   builder.setInsertionPointAfterValue(value);
   auto reduce = AllReduceOp::create(builder, value.getLoc(), reduction, value,
                                     builder.getStringAttr(labelOf(value)));
-  value.replaceAllUsesExcept(reduce.getResult(), reduce);
+  value.replaceUsesWithIf(reduce.getResult(), [&](OpOperand &use) {
+    return use.getOwner() != reduce && !parts.contains(use.getOwner());
+  });
   StringRef reason = getReasonNotNarrowed(value);
   bool isNarrow = reason.empty();
   if (isNarrow)
@@ -555,16 +534,12 @@ void DataParallelism::markRowsOfDots() {
   });
 }
 
-LogicalResult DataParallelism::run() {
-  if (failed(propagate()))
-    return failure();
-  if (globalAmax)
-    markRowsOfDots();
-  findSources();
-  // Decide about all values before anything changes.
+/// Decides about all values before anything changes, and reduces them.
+LogicalResult DataParallelism::decide() {
   SmallVector<std::pair<Value, Reduction>> decided;
   for (Value value : whole) {
-    FailureOr<Reduction> reduction = reductionOf(value);
+    FailureOr<Reduction> reduction =
+        reductions->reductionOf(value, labelOf(value));
     if (failed(reduction))
       return failure();
     decided.push_back({value, *reduction});
@@ -572,6 +547,18 @@ LogicalResult DataParallelism::run() {
   for (auto [value, reduction] : decided)
     if (failed(insert(value, reduction)))
       return failure();
+  return success();
+}
+
+LogicalResult DataParallelism::run() {
+  if (failed(propagate()))
+    return failure();
+  if (globalAmax)
+    markRowsOfDots();
+  if (failed(reductions->verifyGiven()) ||
+      failed(decide()))
+    return failure();
+  removeParts();
   if (failed(verifyOrder()))
     return failure();
   // Loops that mu passes through are replaced.

@@ -71,7 +71,7 @@ bool Layout::operator==(const Layout &other) const {
 }
 
 bool Layout::isPlainSum() const {
-  return isCounted && std::abs(factor) == 1 && elements > 1;
+  return isCounted && std::abs(factor) == 1 && elements != 1;
 }
 
 void Layout::scale(std::optional<double> by) {
@@ -81,11 +81,23 @@ void Layout::scale(std::optional<double> by) {
     return;
   }
   factor *= *by;
+  // (The number of elements may be divided by before or after other factors.)
+  for (double scale : {factor, *by})
+    isMean |= elements > 1 && std::abs(std::abs(elements * scale) - 1) < 1e-5;
   // A factor of one half, from squared errors, may have been folded into the
   // divisor.
-  double ratio = std::abs(elements * factor);
-  isMean |= elements > 1 && std::abs(ratio - 1) < 1e-5;
-  isMean |= elements >= 4 && std::abs(ratio - 0.5) < 1e-5;
+  isMean |= elements >= 4 && std::abs(std::abs(elements * factor) - 0.5) < 1e-5;
+}
+
+/// Joins what is known of two sums: values of either, or their sum.
+static void joinCounts(Layout &result, const Layout &a, const Layout &b) {
+  result.isCounted =
+      a.isCounted && b.isCounted && std::abs(a.factor) == std::abs(b.factor);
+  result.factor = result.isCounted ? std::abs(a.factor) : 0;
+  result.elements =
+      result.isCounted && a.elements == b.elements ? a.elements : 0;
+  if (result.isCounted && a.factor == b.factor)
+    result.factor = a.factor;
 }
 
 std::optional<Layout> fp8::join(const Layout &a, const Layout &b) {
@@ -100,14 +112,12 @@ std::optional<Layout> fp8::join(const Layout &a, const Layout &b) {
   } else if (a.isWhole() && b.isWhole()) {
     result = a;
     result.byCount = a.byCount && b.byCount;
+    joinCounts(result, a, b);
   } else if (a.is(Kind::Partial) || b.is(Kind::Partial)) {
     if (a.kind != b.kind || a.reduction != b.reduction)
       return std::nullopt;
     result = a;
-    result.isCounted = a.isCounted && b.isCounted && a.elements == b.elements &&
-                       a.factor == b.factor;
-    if (!result.isCounted)
-      result.elements = result.factor = 0;
+    joinCounts(result, a, b);
     result.isMean = a.isMean && b.isMean;
     result.byCount = a.byCount && b.byCount;
   } else {

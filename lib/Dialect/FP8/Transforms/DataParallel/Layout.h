@@ -47,8 +47,9 @@ struct Layout {
   Kind kind = Kind::Unknown;
   RowDims rows;                         ///< Kind::Rows.
   Reduction reduction = Reduction::Sum; ///< Kind::Partial: Sum, Max or Min.
-  /// For a sum of known size: the number of its elements, and a constant
-  /// factor.
+  /// For a sum with a known constant factor: the factor, and the number of its
+  /// elements, 0 if that is unknown. Replicated: the value follows linearly
+  /// from such a sum that was completed before.
   bool isCounted = false;
   double elements = 0, factor = 1;
   /// Whether it is a sum that was divided by the number of its elements, and

@@ -60,6 +60,21 @@ Layout Propagation::layoutOf(Value value) const {
   layout.learned = part.learned;
   layout.mixed = part.learned;
   layout.byCount = !part.learned && part.isPlainSum();
+  if (part.isPartial(Reduction::Sum) && part.isCounted && !part.isMean &&
+      !part.byCount) {
+    layout.isCounted = true;
+    layout.elements = part.elements;
+    layout.factor = part.factor;
+  }
+  return layout;
+}
+
+Layout Propagation::asPart(Value value) const {
+  Layout layout = layoutOf(value);
+  if (!layout.is(Kind::Replicated) || !layout.isCounted)
+    return layout;
+  layout.kind = Kind::Partial;
+  layout.byCount = false;
   return layout;
 }
 
@@ -89,6 +104,19 @@ LogicalResult Propagation::replicate(Operation *op) {
   // Functions of a count of rows alone are counts, too.
   for (Value operand : op->getOperands())
     layout.byCount |= layoutOf(operand).byCount;
+  if (llvm::none_of(op->getOperands(),
+                    [&](Value operand) { return layoutOf(operand).isCounted; }))
+    return assign(op, layout);
+  // A linear function of a completed sum.
+  std::optional<Layout> part =
+      linear(op, [&](Value value) { return asPart(value); });
+  if (part && part->isMean)
+    suppressErrors ? void() : divided.push_back(op);
+  else if (part && part->isCounted) {
+    layout.isCounted = true;
+    layout.elements = part->elements;
+    layout.factor = part->factor;
+  }
   return assign(op, layout);
 }
 
@@ -193,7 +221,60 @@ static std::optional<Reduction> extremeOf(Operation *op) {
   return std::nullopt;
 }
 
-std::optional<Layout> Propagation::linear(Operation *op) {
+bool Propagation::isFreeOfCounts(Value value) const {
+  SmallVector<Value> worklist{value};
+  llvm::DenseSet<Value> seen;
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (!seen.insert(next).second || whole.contains(next))
+      continue;
+    if (auto arg = dyn_cast<BlockArgument>(next)) {
+      if (arg.getOwner()->getParentOp() != func)
+        return false;
+      continue;
+    }
+    Operation *op = next.getDefiningOp();
+    if (op->getNumRegions() && !isa<stablehlo::ReduceOp>(op))
+      return false;
+    bool isZero =
+        matchPattern(next, m_Zero()) || matchPattern(next, m_AnyZeroFloat());
+    if (op->getNumOperands() == 0 && !isZero)
+      return false;
+    llvm::append_range(worklist, op->getOperands());
+  }
+  return true;
+}
+
+/// Returns the layout of a sum that is multiplied, or divided, by a value that
+/// is the same on all ranks.
+std::optional<Layout>
+Propagation::scaled(Operation *op,
+                    llvm::function_ref<Layout(Value)> layoutOf) const {
+  bool divides = isa<stablehlo::DivOp>(op);
+  if (!divides && !isa<stablehlo::MulOp>(op))
+    return std::nullopt;
+  if (divides && !isa<FloatType>(getElementTypeOrSelf(op->getResult(0))))
+    return std::nullopt;
+  for (unsigned i = 0; i < (divides ? 1u : 2u); ++i) {
+    Layout result = layoutOf(op->getOperand(i));
+    Value by = op->getOperand(1 - i);
+    if (!result.isPartial(Reduction::Sum) || !layoutOf(by).isWhole())
+      continue;
+    result.byCount |= layoutOf(by).byCount;
+    if (isFreeOfCounts(by))
+      return result;
+    std::optional<double> factor = constantOf(by);
+    if (factor && divides)
+      factor = *factor != 0 ? std::optional(1 / *factor) : std::nullopt;
+    result.scale(factor);
+    return result;
+  }
+  return std::nullopt;
+}
+
+std::optional<Layout>
+Propagation::linear(Operation *op,
+                    llvm::function_ref<Layout(Value)> layoutOf) const {
   auto layout = [&](unsigned i) { return layoutOf(op->getOperand(i)); };
   // The maximum of a partial value and one that is the same on all ranks is
   // partial.
@@ -227,32 +308,20 @@ std::optional<Layout> Propagation::linear(Operation *op) {
       return std::nullopt;
     return join(layout(1), layout(2));
   }
+  if (isa<stablehlo::ConcatenateOp, stablehlo::DynamicUpdateSliceOp>(op)) {
+    std::optional<Layout> joined = Layout();
+    unsigned count =
+        isa<stablehlo::ConcatenateOp>(op) ? op->getNumOperands() : 2;
+    for (unsigned i = 0; i < count && joined; ++i)
+      joined = isSum(layout(i)) ? join(*joined, layout(i)) : std::nullopt;
+    return joined;
+  }
   if (isa<stablehlo::NegOp>(op) && isSum(layout(0))) {
     Layout result = layout(0);
     result.scale(-1);
     return result;
   }
-  if (auto multiply = dyn_cast<stablehlo::MulOp>(op)) {
-    for (unsigned i : {0u, 1u})
-      if (layout(i).isPartial(Reduction::Sum) && layout(1 - i).isWhole()) {
-        Layout result = layout(i);
-        result.byCount |= layout(1 - i).byCount;
-        result.scale(constantOf(op->getOperand(1 - i)));
-        return result;
-      }
-    return std::nullopt;
-  }
-  if (isa<stablehlo::DivOp>(op) && layout(0).isPartial(Reduction::Sum) &&
-      layout(1).isWhole() &&
-      isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()))) {
-    Layout result = layout(0);
-    result.byCount |= layout(1).byCount;
-    std::optional<double> divisor = constantOf(op->getOperand(1));
-    result.scale(divisor && *divisor != 0 ? std::optional(1 / *divisor)
-                                          : std::nullopt);
-    return result;
-  }
-  return std::nullopt;
+  return scaled(op, layoutOf);
 }
 
 LogicalResult Propagation::visitElementwise(Operation *op) {
@@ -261,7 +330,8 @@ LogicalResult Propagation::visitElementwise(Operation *op) {
     if (isa<stablehlo::DivOp>(op) &&
         failed(requireWhole(op, op->getOperand(1))))
       return failure();
-    if (std::optional<Layout> layout = linear(op))
+    if (std::optional<Layout> layout =
+            linear(op, [&](Value value) { return layoutOf(value); }))
       return assign(op, *layout);
     for (Value operand : op->getOperands())
       if (failed(requireWhole(op, operand)))
@@ -287,7 +357,8 @@ LogicalResult Propagation::visitElementwise(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult Propagation::visitShape(Operation *op) {
-  Layout layout = layoutOf(op->getOperand(0));
+  Layout layout = parts.contains(op) ? partOf(op->getOperand(0))
+                                     : layoutOf(op->getOperand(0));
   if (!layout.is(Kind::Rows))
     return assign(op, layout);
   if (auto reshape = dyn_cast<stablehlo::ReshapeOp>(op)) {
@@ -429,13 +500,20 @@ LogicalResult Propagation::visitPad(stablehlo::PadOp op) {
 // Contractions
 //===----------------------------------------------------------------------===//
 
-/// Returns the layout of a partial sum of this many elements.
+/// Returns the layout of a partial sum of this many elements, 0 if the number
+/// is unknown.
 static Layout sumOf(double elements) {
   Layout layout = Layout::of(Kind::Partial);
-  layout.isCounted = elements > 0;
+  layout.isCounted = true;
   layout.elements = elements;
-  layout.factor = elements > 0 ? 1 : 0;
   return layout;
+}
+
+/// Returns the layout of a partial sum, combined linearly with weights that are
+/// the same on all ranks.
+static Layout weighted(Layout sum) {
+  sum.scale(std::nullopt);
+  return sum;
 }
 
 LogicalResult Propagation::visitDot(stablehlo::DotGeneralOp op) {
@@ -445,8 +523,8 @@ LogicalResult Propagation::visitDot(stablehlo::DotGeneralOp op) {
   if (!anyRows) {
     for (unsigned i : {0u, 1u})
       if (sides[i].isPartial(Reduction::Sum) && sides[1 - i].isWhole()) {
-        Layout layout = sumOf(0);
-        layout.byCount = sides[i].byCount;
+        Layout layout = weighted(sides[i]);
+        layout.byCount |= sides[1 - i].byCount;
         return assign(op, layout);
       }
     if (failed(requireWhole(op, op.getLhs())) ||
@@ -501,8 +579,12 @@ LogicalResult Propagation::visitDot(stablehlo::DotGeneralOp op) {
     return emitRowError(op,
                         "it reads a value that follows from the parameters and "
                         "the rows of all ranks");
-  if (contracted)
-    return assign(op, sumOf(0));
+  if (contracted) {
+    double elements = 1;
+    for (int64_t dim : contracting[0])
+      elements *= shapeOf(op.getLhs())[dim];
+    return assign(op, sumOf(elements));
+  }
   llvm::sort(result, [](const RowDim &a, const RowDim &b) {
     return std::tie(a.dim, a.outer) < std::tie(b.dim, b.outer);
   });
@@ -514,9 +596,10 @@ LogicalResult Propagation::visitDot(stablehlo::DotGeneralOp op) {
 LogicalResult Propagation::visitConvolution(stablehlo::ConvolutionOp op) {
   if (!anyOf(op, Kind::Rows)) {
     Layout a = layoutOf(op.getLhs()), b = layoutOf(op.getRhs());
-    if ((a.isPartial(Reduction::Sum) && b.isWhole()) ||
-        (b.isPartial(Reduction::Sum) && a.isWhole()))
-      return assign(op, sumOf(0));
+    if (a.isPartial(Reduction::Sum) && b.isWhole())
+      return assign(op, weighted(a));
+    if (b.isPartial(Reduction::Sum) && a.isWhole())
+      return assign(op, weighted(b));
     for (Value operand : op->getOperands())
       if (failed(requireWhole(op, operand)))
         return failure();
@@ -559,7 +642,7 @@ LogicalResult Propagation::visitReduce(stablehlo::ReduceOp op) {
                layoutOf(op.getInitValues()[0]).is(Kind::Zero);
     std::optional<Reduction> extreme = extremeOf(combiner);
     bool same = extreme && input.isPartial(*extreme);
-    if (sum && input.isPartial(Reduction::Sum)) {
+    if (sum && (input.isPartial(Reduction::Sum) || input.isCounted)) {
       input.elements *= elements;
       return assign(op, input);
     }
@@ -791,8 +874,9 @@ LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
          indices = layoutOf(op.getScatterIndices());
   if (!anyOf(op, Kind::Rows)) {
     if (indices.isWhole() && isSum(into) && isSum(from))
-      return into.is(Kind::Zero) && from.is(Kind::Zero) ? replicate(op)
-                                                        : assign(op, sumOf(0));
+      return into.is(Kind::Zero) && from.is(Kind::Zero)
+                 ? replicate(op)
+                 : assign(op, weighted(*join(into, from)));
     for (Value operand : op->getOperands())
       if (failed(requireWhole(op, operand)))
         return failure();
@@ -871,8 +955,7 @@ static void scaleCountByTrips(stablehlo::WhileOp loop, unsigned index,
     layout.elements *= counted->trips;
     return;
   }
-  layout.isCounted = false;
-  layout.elements = layout.factor = 0;
+  layout.elements = 0;
 }
 
 LogicalResult Propagation::visitWhile(stablehlo::WhileOp loop) {
@@ -1079,6 +1162,7 @@ LogicalResult Propagation::visitBlock(Block &block) {
 LogicalResult Propagation::run(bool isQuiet) {
   found = false;
   drawn.clear();
+  divided.clear();
   suppressErrors = isQuiet;
   return visitBlock(func.getBody().front());
 }

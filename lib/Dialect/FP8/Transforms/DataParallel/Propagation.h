@@ -18,9 +18,11 @@ namespace mlir::fp8 {
 class Propagation {
 public:
   /// `whole` are the partial values that are reduced over the ranks where they
-  /// are computed; a run adds those that it finds.
-  Propagation(func::FuncOp func, llvm::SetVector<Value> &whole)
-      : func(func), whole(whole) {}
+  /// are computed; a run adds those that it finds. `parts` are reshapes that
+  /// read such a value before it is reduced.
+  Propagation(func::FuncOp func, llvm::SetVector<Value> &whole,
+              const llvm::DenseSet<Operation *> &parts)
+      : func(func), whole(whole), parts(parts) {}
 
   /// Sets the layout of an argument.
   void set(BlockArgument arg, const Layout &layout) { layouts[arg] = layout; }
@@ -31,6 +33,9 @@ public:
   Layout layoutOf(Value value) const;
   /// Returns the layout of a value before it is reduced over the ranks.
   Layout partOf(Value value) const { return layouts.lookup(value); }
+  /// Returns the ops that divide a completed sum by the number of its elements
+  /// on one rank.
+  ArrayRef<Operation *> getDivided() const { return divided; }
   /// Whether this run has found a value that must be whole and was not.
   bool hasFound() const { return found; }
   /// Makes each rank draw, for its own rows, the random numbers that the run
@@ -66,9 +71,18 @@ private:
   LogicalResult visitBranches(Operation *op);
   LogicalResult visitReturn(func::ReturnOp op);
 
-  /// Returns the layout of a linear elementwise op on partial values; none if
-  /// the op is not linear.
-  std::optional<Layout> linear(Operation *op);
+  /// Returns the layout of a linear op on values with these layouts, some of
+  /// them partial; none if the op is not linear.
+  std::optional<Layout>
+  linear(Operation *op, llvm::function_ref<Layout(Value)> layoutOf) const;
+  std::optional<Layout>
+  scaled(Operation *op, llvm::function_ref<Layout(Value)> layoutOf) const;
+  /// Whether a value that is the same on all ranks follows from completed sums
+  /// and arguments without constants, one of which could count rows.
+  bool isFreeOfCounts(Value value) const;
+  /// Returns a layout as that of the part of a sum that the value follows from,
+  /// if it was completed before; else as it is.
+  Layout asPart(Value value) const;
   /// Makes all results replicated.
   LogicalResult replicate(Operation *op);
   LogicalResult assign(Operation *op, Layout layout);
@@ -87,9 +101,11 @@ private:
 
   func::FuncOp func;
   llvm::SetVector<Value> &whole;
+  const llvm::DenseSet<Operation *> &parts;
   llvm::DenseMap<Value, Layout> layouts;
   RowDraws draws;
   SmallVector<std::pair<Value, RowDims>> drawn;
+  SmallVector<Operation *> divided;
   bool found = false;
   /// Nonzero while iterations of a loop before the last are visited: these emit
   /// no errors.

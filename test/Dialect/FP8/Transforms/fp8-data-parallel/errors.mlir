@@ -225,3 +225,74 @@ func.func public @main(%x: tensor<1x8xf32> {fp8.path = "x", fp8.role = "batch"})
     -> (tensor<1x8xf32> {fp8.kind = "output", fp8.path = "[0]"}) {
   return %x : tensor<1x8xf32>
 }
+
+// -----
+
+// A constant factor may be the reciprocal of a count, or not.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"},
+        tensor<f32> {fp8.kind = "metric", fp8.path = "[2]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %yy = stablehlo.multiply %y, %y : tensor<16xf32>
+  %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %mean = stablehlo.divide %s, %n : tensor<f32>
+  %two = stablehlo.constant dense<2.0> : tensor<f32>
+  %t = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  // expected-error @+1 {{expected a sum or a mean over the rows of the batch but cannot tell which: divide the sum by the number of its elements, after it is made, or by nothing; any other constant may count rows, too ('[2]')}}
+  %m = stablehlo.multiply %t, %two : tensor<f32>
+  return %w, %mean, %m : tensor<8xf32>, tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// So may the weight of a running average.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %average: tensor<f32> {fp8.kind = "other", fp8.path = "average", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "state", fp8.path = "[2]", fp8.state = "average"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %yy = stablehlo.multiply %y, %y : tensor<16xf32>
+  %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %mean = stablehlo.divide %s, %n : tensor<f32>
+  %decay = stablehlo.constant dense<0.9> : tensor<f32>
+  %rest = stablehlo.constant dense<0.1> : tensor<f32>
+  %t = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  // expected-error @+1 {{expected a sum or a mean over the rows of the batch but cannot tell which: divide the sum by the number of its elements, after it is made, or by nothing; any other constant may count rows, too ('gradient average')}}
+  %m = stablehlo.multiply %t, %rest : tensor<f32>
+  %old = stablehlo.multiply %average, %decay : tensor<f32>
+  %new = stablehlo.add %old, %m : tensor<f32>
+  return %w, %new, %mean : tensor<8xf32>, tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// A mean is averaged over the ranks, and what a count of the batch divides is summed.
+// expected-error @+1 {{expected all terms of the loss to be means over the batch, or all to be sums divided by a count that follows from the batch, but got both: neither loss-reduction=mean nor loss-reduction=sum is right for both; divide the means by a sum over a mask, too (result '[1]')}}
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %mask: tensor<16xf32> {fp8.path = "mask", fp8.role = "batch"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %yy = stablehlo.multiply %y, %y : tensor<16xf32>
+  %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %mean = stablehlo.divide %s, %n : tensor<f32>
+  %t = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %c = stablehlo.reduce(%mask init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %m = stablehlo.divide %t, %c : tensor<f32>
+  %loss = stablehlo.add %mean, %m : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
+}

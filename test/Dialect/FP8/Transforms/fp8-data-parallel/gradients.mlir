@@ -107,7 +107,9 @@ func.func public @main(
     %yy = stablehlo.multiply %y, %y : tensor<4xf32>
     %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
     %l = stablehlo.divide %s, %four : tensor<f32>
-    %g = stablehlo.dot_general %2, %y, contracting_dims = [0] x [0] : (tensor<4x8xf32>, tensor<4xf32>) -> tensor<8xf32>
+    %seed = stablehlo.constant dense<0.5> : tensor<4xf32>
+    %dy = stablehlo.multiply %y, %seed : tensor<4xf32>
+    %g = stablehlo.dot_general %2, %dy, contracting_dims = [0] x [0] : (tensor<4x8xf32>, tensor<4xf32>) -> tensor<8xf32>
     %3 = stablehlo.add %sum, %g : tensor<8xf32>
     %4 = stablehlo.add %total, %l : tensor<f32>
     %5 = stablehlo.add %i, %i1 : tensor<i32>
@@ -148,7 +150,9 @@ func.func public @main(
   %yy = stablehlo.multiply %y, %y : tensor<16x4xf32>
   %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<16x4xf32>, tensor<f32>) -> tensor<f32>
   %loss = stablehlo.divide %s, %n : tensor<f32>
-  %g = "stablehlo.scatter"(%zeros, %tokens, %y) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
+  %seed = stablehlo.constant dense<0.03125> : tensor<16x4xf32>
+  %dy = stablehlo.multiply %y, %seed : tensor<16x4xf32>
+  %g = "stablehlo.scatter"(%zeros, %tokens, %dy) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}> ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     %1 = stablehlo.add %a, %b : tensor<f32>
     stablehlo.return %1 : tensor<f32>

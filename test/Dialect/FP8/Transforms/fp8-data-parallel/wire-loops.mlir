@@ -27,7 +27,9 @@ func.func public @layers(
   %yy = stablehlo.multiply %y, %y : tensor<16x3xf32>
   %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<16x3xf32>, tensor<f32>) -> tensor<f32>
   %loss = stablehlo.divide %s, %n : tensor<f32>
-  %g = stablehlo.dot_general %y, %x, contracting_dims = [0] x [0] : (tensor<16x3xf32>, tensor<16x8xf32>) -> tensor<3x8xf32>
+  %seed = stablehlo.constant dense<0.0416667> : tensor<16x3xf32>
+  %dy = stablehlo.multiply %y, %seed : tensor<16x3xf32>
+  %g = stablehlo.dot_general %dy, %x, contracting_dims = [0] x [0] : (tensor<16x3xf32>, tensor<16x8xf32>) -> tensor<3x8xf32>
   %0:2 = stablehlo.while(%i = %i0, %new = %w) : tensor<i32>, tensor<3x8xf32>
   cond {
     %1 = stablehlo.compare LT, %i, %i3, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
@@ -70,7 +72,9 @@ func.func public @branch(
   %loss = stablehlo.divide %s, %n : tensor<f32>
   %large = stablehlo.compare GT, %loss, %zero, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
   %new = "stablehlo.if"(%large) ({
-    %g = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8xf32>
+    %seed = stablehlo.constant dense<0.125> : tensor<16xf32>
+    %dy = stablehlo.multiply %y, %seed : tensor<16xf32>
+    %g = stablehlo.dot_general %x, %dy, contracting_dims = [0] x [0] : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8xf32>
     %t = stablehlo.tanh %g : tensor<8xf32>
     %u = stablehlo.subtract %w, %t : tensor<8xf32>
     stablehlo.return %u : tensor<8xf32>
@@ -97,7 +101,9 @@ func.func public @unbounded(
   %yy = stablehlo.multiply %y, %y : tensor<16xf32>
   %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
   %loss = stablehlo.divide %s, %n : tensor<f32>
-  %g = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8xf32>
+  %seed = stablehlo.constant dense<0.125> : tensor<16xf32>
+  %dy = stablehlo.multiply %y, %seed : tensor<16xf32>
+  %g = stablehlo.dot_general %x, %dy, contracting_dims = [0] x [0] : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8xf32>
   %0 = stablehlo.while(%now = %w) : tensor<8xf32>
   cond {
     %1 = stablehlo.reduce(%now init: %zero) applies stablehlo.maximum across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>

@@ -22,7 +22,9 @@ func.func public @main(
   %yy = stablehlo.multiply %y, %y : tensor<16xf32>
   %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
   %loss = stablehlo.divide %s, %n : tensor<f32>
-  %g = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8xf32>
+  %seed = stablehlo.constant dense<0.125> : tensor<16xf32>
+  %dy = stablehlo.multiply %y, %seed : tensor<16xf32>
+  %g = stablehlo.dot_general %x, %dy, contracting_dims = [0] x [0] : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8xf32>
   %new = stablehlo.subtract %w, %g : tensor<8xf32>
   return %new, %loss : tensor<8xf32>, tensor<f32>
 }

@@ -1,0 +1,396 @@
+//===- Reductions.cpp - How values are reduced over ranks -----------------===//
+
+#include "Reductions.h"
+
+#include "mlir/IR/Matchers.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fp8;
+using Kind = Layout::Kind;
+
+//===----------------------------------------------------------------------===//
+// Data flow
+//===----------------------------------------------------------------------===//
+
+/// Visits all values that a value is computed from, each once; of loops and
+/// branches only the carry or result. Continues behind a value if `visit`
+/// returns true.
+static void forEachSource(Value value, llvm::function_ref<bool(Value)> visit) {
+  llvm::DenseSet<Value> seen;
+  SmallVector<Value> worklist{value};
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (!seen.insert(next).second || !visit(next))
+      continue;
+    Operation *op = next.getDefiningOp();
+    unsigned index = 0;
+    if (auto arg = dyn_cast<BlockArgument>(next)) {
+      op = arg.getOwner()->getParentOp();
+      index = arg.getArgNumber();
+      if (!isa<stablehlo::WhileOp>(op))
+        continue;
+    } else {
+      index = cast<OpResult>(next).getResultNumber();
+    }
+    auto yielded = [&](Region &region, unsigned i) {
+      worklist.push_back(region.front().getTerminator()->getOperand(i));
+    };
+    if (auto loop = dyn_cast<stablehlo::WhileOp>(op)) {
+      worklist.push_back(loop->getOperand(index));
+      yielded(loop.getBody(), index);
+      yielded(loop.getCond(), 0);
+    } else if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
+      worklist.push_back(op->getOperand(0));
+      for (Region &region : op->getRegions())
+        yielded(region, index);
+    } else {
+      llvm::append_range(worklist, op->getOperands());
+    }
+  }
+}
+
+/// Returns the values that are computed from a used value, directly.
+static SmallVector<Value> followersOf(OpOperand &use) {
+  Operation *op = use.getOwner();
+  unsigned index = use.getOperandNumber();
+  if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
+    return {loop.getCond().getArgument(index),
+            loop.getBody().getArgument(index)};
+  Operation *parent = op->getParentOp();
+  if (isa<stablehlo::ReturnOp>(op)) {
+    if (auto loop = dyn_cast<stablehlo::WhileOp>(parent)) {
+      if (op->getParentRegion() == &loop.getCond())
+        return {};
+      return {loop->getResult(index), loop.getCond().getArgument(index),
+              loop.getBody().getArgument(index)};
+    }
+    if (isa<stablehlo::IfOp, stablehlo::CaseOp>(parent))
+      return {parent->getResult(index)};
+    return {};
+  }
+  return SmallVector<Value>(op->getResults());
+}
+
+static bool isNear(double a, double b) {
+  return std::abs(a - b) <= 1e-4 * std::abs(b);
+}
+
+/// Returns the elements of a constant that are none of 0, 1 and -1, each once
+/// in a row.
+static SmallVector<double> factorsIn(DenseElementsAttr elements) {
+  SmallVector<double> factors;
+  auto add = [&](double value) {
+    double factor = std::abs(value);
+    if (factor != 0 && factor != 1 &&
+        (factors.empty() || factors.back() != factor))
+      factors.push_back(factor);
+  };
+  if (isa<FloatType>(elements.getElementType())) {
+    if (elements.isSplat())
+      add(elements.getSplatValue<APFloat>().convertToDouble());
+    else
+      for (const APFloat &value : elements.getValues<APFloat>())
+        add(value.convertToDouble());
+  } else if (isa<IntegerType>(elements.getElementType())) {
+    if (elements.isSplat())
+      add(elements.getSplatValue<APInt>().roundToDouble(true));
+    else
+      for (const APInt &value : elements.getValues<APInt>())
+        add(value.roundToDouble(true));
+  }
+  return factors;
+}
+
+//===----------------------------------------------------------------------===//
+// The loss
+//===----------------------------------------------------------------------===//
+
+Reductions::Reductions(func::FuncOp func, const Signature &signature,
+                       const Propagation &layouts,
+                       const llvm::SetVector<Value> &whole,
+                       std::optional<Reduction> given)
+    : func(func), signature(signature), layouts(layouts), whole(whole),
+      given(given) {
+  findSources();
+  proveLoss();
+  findLossFactors();
+}
+
+void Reductions::findSources() {
+  Operation *end = func.getBody().front().getTerminator();
+  for (const SignatureResult &result : signature.results) {
+    bool isState = result.kind == ResultKind::State;
+    if (isState || result.kind == ResultKind::Loss)
+      forEachSource(end->getOperand(result.index), [&](Value value) {
+        return (isState ? stateSources : lossSources).insert(value).second;
+      });
+  }
+  const SignatureResult *loss = signature.findLoss();
+  if (!loss)
+    return;
+  forEachSource(end->getOperand(loss->index), [&](Value value) {
+    if (!whole.contains(value))
+      return true;
+    if (layouts.partOf(value).learned)
+      lossTerms.insert(value);
+    return false;
+  });
+}
+
+/// Finds out whether a partial value of the loss adds up means, and sums that
+/// are divided by a count.
+void Reductions::findTermsOf(Value value, bool &mean, bool &byCount) {
+  forEachSource(value, [&](Value source) {
+    Layout part = layouts.partOf(source);
+    if (!part.isPartial(Reduction::Sum))
+      return false;
+    mean |= part.isMean && !part.byCount;
+    byCount |= part.byCount;
+    return !part.isMean && !part.byCount;
+  });
+}
+
+void Reductions::proveLoss() {
+  bool mean = true, byCount = true, anyMean = false, anyByCount = false;
+  isScaled = true;
+  for (Value term : lossTerms) {
+    Layout part = layouts.partOf(term);
+    mean &= part.isMean && !part.byCount;
+    byCount &= part.byCount;
+    isScaled &= part.isCounted && std::abs(part.factor) != 1;
+    findTermsOf(term, anyMean, anyByCount);
+  }
+  if (lossTerms.empty())
+    return;
+  isMixed = anyMean && anyByCount;
+  if (mean)
+    proven = Reduction::Mean;
+  else if (byCount)
+    proven = Reduction::Sum;
+}
+
+/// Finds the constants that the backward pass begins with.
+void Reductions::findLossFactors() {
+  for (Value value : lossSources) {
+    Layout part = layouts.partOf(value);
+    bool isSum = part.isPartial(Reduction::Sum) || part.is(Kind::Replicated);
+    if (isSum && part.isCounted && part.factor != 0 &&
+        std::abs(part.factor) != 1 &&
+        !llvm::is_contained(lossFactors, std::abs(part.factor)))
+      lossFactors.push_back(std::abs(part.factor));
+  }
+}
+
+LogicalResult Reductions::emitMixedLoss() {
+  return func.emitError(
+             "expected all terms of the loss to be means over the batch, or "
+             "all to be sums divided by a count that follows from the batch, "
+             "but got both: neither loss-reduction=mean nor loss-reduction=sum "
+             "is right for both; divide the means by a sum over a mask, "
+             "too (result '")
+         << signature.findLoss()->path << "')";
+}
+
+LogicalResult Reductions::verifyGiven() {
+  if (!given)
+    return success();
+  if (isMixed)
+    return emitMixedLoss();
+  if (!proven || proven == given)
+    return success();
+  bool isMean = proven == Reduction::Mean;
+  return func.emitError("expected loss-reduction=")
+         << (isMean ? "mean" : "sum") << ", because the loss '"
+         << signature.findLoss()->path << "' is "
+         << (isMean ? "a sum over the batch divided by the number of its "
+                      "elements"
+                    : "a sum over the batch divided by a count that follows "
+                      "from the batch")
+         << ", but got loss-reduction=" << (isMean ? "sum" : "mean");
+}
+
+FailureOr<Reduction> Reductions::reductionOfLoss() {
+  if (proven)
+    return *proven;
+  if (isMixed)
+    return emitMixedLoss();
+  if (given)
+    return *given;
+  const SignatureResult *loss = signature.findLoss();
+  return func.emitError(
+             "expected the loss to be a mean over the batch (its sum divided "
+             "by the number of its elements, or by a count that follows from "
+             "the batch) but could not prove it: say loss-reduction=mean, if "
+             "the loss of two batches together is the mean of their losses, or "
+             "loss-reduction=sum, if it is the sum (result '")
+         << (loss ? loss->path : std::string("?")) << "')";
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------===//
+
+/// Looks at the values of the backward pass that a value follows from. Rows of
+/// the forward pass are its leaves: a gradient is linear in what the backward
+/// pass begins with, so it has to get that by some other way. Booleans carry no
+/// gradient, either.
+Reductions::Seeds Reductions::seedsOf(Value value) {
+  Seeds seeds;
+  forEachSource(value, [&](Value source) {
+    Type element = getElementTypeOrSelf(source.getType());
+    Layout layout = layouts.layoutOf(source);
+    bool isRows = layout.is(Kind::Rows);
+    if (element.isInteger(1) ||
+        (isRows && (isa<IntegerType>(element) || lossSources.contains(source))))
+      return false;
+    seeds.count |= layout.is(Kind::Replicated) && layout.byCount;
+    DenseElementsAttr elements;
+    if (!matchPattern(source, m_Constant(&elements)))
+      return true;
+    for (double factor : factorsIn(elements)) {
+      seeds.constants = true;
+      for (double of : lossFactors)
+        for (double by : {1., 2., 0.5}) // from squares
+          seeds.ofLoss |= isNear(factor, by * of) || isNear(factor, by / of);
+    }
+    return false;
+  });
+  return seeds;
+}
+
+/// Whether a value reaches a parameter, or state of an optimizer, by other ways
+/// than through new state of an unknown kind.
+bool Reductions::reachesParameter(Value value) {
+  Operation *end = func.getBody().front().getTerminator();
+  llvm::DenseSet<Value> seen;
+  for (const SignatureResult &result : signature.results) {
+    const SignatureArg *arg = signature.findArg(result.statePath);
+    if (result.kind == ResultKind::State && arg &&
+        arg->kind == StateKind::Other)
+      seen.insert(end->getOperand(result.index));
+  }
+  if (seen.contains(value))
+    return false;
+  SmallVector<Value> worklist{value};
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    for (OpOperand &use : next.getUses()) {
+      if (use.getOwner() == end) {
+        for (const SignatureResult &result : signature.results)
+          if (result.index == use.getOperandNumber() &&
+              result.kind == ResultKind::State)
+            return true;
+        continue;
+      }
+      llvm::append_range(worklist, followersOf(use));
+    }
+  }
+  return false;
+}
+
+/// Whether a learned value that enters the state is a gradient of the loss.
+Reductions::Answer Reductions::isGradient(Value value, const Layout &part) {
+  Seeds seeds = seedsOf(value);
+  if (proven == Reduction::Sum) {
+    // (Gradients of a plain sum may be divided by the count in a later step.)
+    bool isSum = !part.isMean && reachesParameter(value);
+    return seeds.count || isSum ? Answer::Yes : Answer::No;
+  }
+  if (!proven && !(given == Reduction::Mean && isScaled)) {
+    // The backward pass may begin with one.
+    bool isMean = given == Reduction::Sum && part.isMean && !part.byCount;
+    return isMean && !seeds.constants ? Answer::No : Answer::Yes;
+  }
+  if (!seeds.constants)
+    return Answer::No;
+  if (seeds.ofLoss || reachesParameter(value))
+    return Answer::Yes;
+  return Answer::Unknown;
+}
+
+//===----------------------------------------------------------------------===//
+// All values
+//===----------------------------------------------------------------------===//
+
+/// Whether a sum over rows adds up values of the batch, or counts them, without
+/// constant factors.
+bool Reductions::isPlainCount(Value value) {
+  bool plain = true;
+  forEachSource(value, [&](Value source) {
+    // (A boolean counts as one, whatever it follows from.)
+    if (getElementTypeOrSelf(source.getType()).isInteger(1))
+      return false;
+    Operation *op = source.getDefiningOp();
+    if (isa_and_nonnull<stablehlo::MulOp, stablehlo::DivOp,
+                        stablehlo::DotGeneralOp, stablehlo::ScatterOp>(op))
+      for (Value operand : op->getOperands()) {
+        while (auto spread =
+                   operand.getDefiningOp<stablehlo::BroadcastInDimOp>())
+          operand = spread.getOperand();
+        DenseElementsAttr elements;
+        bool isIndex = isa<stablehlo::ScatterOp>(op) &&
+                       !isa<FloatType>(getElementTypeOrSelf(operand));
+        plain &= isIndex || !matchPattern(operand, m_Constant(&elements)) ||
+                 factorsIn(elements).empty();
+      }
+    return plain;
+  });
+  return plain;
+}
+
+bool Reductions::isSurelySum(Value value) {
+  Layout part = layouts.partOf(value);
+  if (!part.isPlainSum() || part.isMean || part.byCount)
+    return false;
+  if (!part.learned)
+    return isPlainCount(value);
+  if (!entersState(value))
+    return true;
+  Seeds seeds = seedsOf(value);
+  return !seeds.constants && !seeds.count;
+}
+
+/// Decides about a value that is no gradient in the state, and no term of the
+/// loss.
+std::optional<Reduction> Reductions::reductionOfOther(Value value,
+                                                      const Layout &part) {
+  if (part.isMean && !part.byCount)
+    return Reduction::Mean;
+  if (part.byCount)
+    return Reduction::Sum;
+  if (part.isPlainSum() && (part.learned || isPlainCount(value)))
+    return Reduction::Sum;
+  return std::nullopt;
+}
+
+FailureOr<Reduction> Reductions::reductionOf(Value value, StringRef label) {
+  Layout part = layouts.partOf(value);
+  if (part.reduction != Reduction::Sum)
+    return part.reduction;
+  if (lossTerms.contains(value))
+    return reductionOfLoss();
+  Answer gradient = Answer::No;
+  if (part.learned && entersState(value)) {
+    gradient = isGradient(value, part);
+  } else if (part.learned && !part.isMean && !part.byCount) {
+    // A gradient that only metrics read.
+    Seeds seeds = seedsOf(value);
+    if (proven == Reduction::Sum ? seeds.count : seeds.ofLoss)
+      gradient = Answer::Yes;
+  }
+  if (gradient == Answer::Yes)
+    return reductionOfLoss();
+  std::optional<Reduction> found = reductionOfOther(value, part);
+  if (found && (gradient == Answer::No || *found == Reduction::Mean))
+    return *found;
+  return emitError(value.getLoc())
+         << "expected a sum or a mean over the rows of the batch but cannot "
+            "tell which: divide the sum by the number of its elements, after "
+            "it is made, or by nothing; any other constant may count rows, too "
+            "('"
+         << label << "')";
+}

@@ -1,0 +1,93 @@
+// RUN: fp8-opt %s --fp8-data-parallel --split-input-file | FileCheck %s
+
+// A sum that is also divided by the number of its elements: the mean reads the
+// rank's part, and is reduced behind the division. So it is if the loss is that
+// mean, and if a count of the batch is divided.
+// CHECK-LABEL: func.func public @shared
+// CHECK: %[[S:.*]] = stablehlo.reduce(
+// CHECK-NEXT: %[[SUM:.*]] = fp8.all_reduce sum %[[S]]
+// CHECK: %[[M:.*]] = stablehlo.divide %[[S]], %{{.*}} : tensor<f32>
+// CHECK-NEXT: %[[MEAN:.*]] = fp8.all_reduce mean %[[M]] label = "[1]"
+// CHECK: stablehlo.sqrt %[[SUM]]
+// CHECK: %[[C:.*]] = stablehlo.reduce(%arg2
+// CHECK-NEXT: %[[COUNT:.*]] = fp8.all_reduce sum %[[C]]
+// CHECK: stablehlo.sqrt %[[COUNT]]
+// CHECK: %[[P:.*]] = stablehlo.convert %[[C]]
+// CHECK: %[[Q:.*]] = stablehlo.multiply %[[P]]
+// CHECK-NEXT: fp8.all_reduce mean %[[Q]] label = "[4]"
+func.func public @shared(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"},
+    %mask: tensor<16xf32> {fp8.path = "mask", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"},
+        tensor<f32> {fp8.kind = "metric", fp8.path = "[2]"},
+        tensor<f32> {fp8.kind = "metric", fp8.path = "[3]"},
+        tensor<bf16> {fp8.kind = "metric", fp8.path = "[4]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %yy = stablehlo.multiply %y, %y : tensor<16xf32>
+  %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  %norm = stablehlo.sqrt %s : tensor<f32>
+  %c = stablehlo.reduce(%mask init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %root = stablehlo.sqrt %c : tensor<f32>
+  %cn = stablehlo.convert %c : (tensor<f32>) -> tensor<bf16>
+  %part = stablehlo.constant dense<0.0625> : tensor<bf16>
+  %share = stablehlo.multiply %cn, %part : tensor<bf16>
+  return %w, %loss, %norm, %root, %share : tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<bf16>
+}
+
+// -----
+
+// What enters the state is averaged with the loss only if it is a gradient: the
+// backward pass begins with the reciprocal of a count. A dot of rows with
+// themselves proves a loss, too; and what is divided by a completed sum of
+// parameters and rows is a sum.
+// CHECK-LABEL: func.func public @state
+// CHECK: %[[S:.*]] = stablehlo.dot_general %[[Y:.*]], %[[Y]], contracting_dims = [0] x [0]
+// CHECK: %[[L:.*]] = stablehlo.divide %[[S]]
+// CHECK: fp8.all_reduce mean %[[L]] label = "[3]"
+// CHECK: %[[G:.*]] = stablehlo.dot_general %arg3, %{{.*}}, contracting_dims = [0] x [0]
+// CHECK-NEXT: fp8.all_reduce mean %[[G]] label = "gradient w"
+// CHECK: %[[N:.*]] = stablehlo.reduce(
+// CHECK-NEXT: fp8.all_reduce sum %[[N]] label = "gradient counts"
+// CHECK: %[[D:.*]] = stablehlo.dot_general %arg3, %[[Y]], contracting_dims = [0] x [0]
+// CHECK-NEXT: fp8.all_reduce sum %[[D]] label = "gradient sums"
+// CHECK: %[[T:.*]] = stablehlo.reduce(
+// CHECK-NEXT: %[[TOTAL:.*]] = fp8.all_reduce sum %[[T]]
+// CHECK: %[[R:.*]] = stablehlo.divide %{{.*}}, %[[TOTAL]]
+// CHECK-NEXT: fp8.all_reduce sum %[[R]] label = "[4]"
+func.func public @state(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %counts: tensor<f32> {fp8.kind = "other", fp8.path = "counts", fp8.role = "state"},
+    %sums: tensor<8xf32> {fp8.kind = "other", fp8.path = "sums", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "state", fp8.path = "[1]", fp8.state = "counts"},
+        tensor<8xf32> {fp8.kind = "state", fp8.path = "[2]", fp8.state = "sums"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[3]"},
+        tensor<f32> {fp8.kind = "metric", fp8.path = "[4]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<16xf32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %s = stablehlo.dot_general %y, %y, contracting_dims = [0] x [0] : (tensor<16xf32>, tensor<16xf32>) -> tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  %seed = stablehlo.constant dense<0.125> : tensor<16xf32>
+  %dy = stablehlo.multiply %y, %seed : tensor<16xf32>
+  %g = stablehlo.dot_general %x, %dy, contracting_dims = [0] x [0] : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8xf32>
+  %new = stablehlo.subtract %w, %g : tensor<8xf32>
+  %on = stablehlo.compare GT, %y, %zeros, FLOAT : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xi1>
+  %ones = stablehlo.convert %on : (tensor<16xi1>) -> tensor<16xf32>
+  %count = stablehlo.reduce(%ones init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %newcounts = stablehlo.add %counts, %count : tensor<f32>
+  %xy = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8xf32>
+  %newsums = stablehlo.add %sums, %xy : tensor<8xf32>
+  %abs = stablehlo.abs %y : tensor<16xf32>
+  %total = stablehlo.reduce(%abs init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %sum = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %ratio = stablehlo.divide %sum, %total : tensor<f32>
+  return %new, %newcounts, %newsums, %loss, %ratio : tensor<8xf32>, tensor<f32>, tensor<8xf32>, tensor<f32>, tensor<f32>
+}
