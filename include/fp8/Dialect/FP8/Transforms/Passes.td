@@ -69,6 +69,8 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
     elements, the division reads the rank's part instead, and the mean is
     completed.
 
+    A step without state, or without a batch, is an error.
+
     A computation that does not work row by row is an error at the op: a
     normalization over the batch, contrastive scores, an ordering of the rows,
     positions along the batch. Conditions of branches and loops around a

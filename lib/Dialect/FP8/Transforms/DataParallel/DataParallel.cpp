@@ -53,6 +53,7 @@ private:
   bool findRoots(Value value, llvm::SetVector<Value> &roots);
   Value makePartOf(Value value, llvm::DenseMap<Value, Value> &made);
   void removeParts();
+  LogicalResult verifyRoles();
   std::string labelOf(Value value);
   std::string findLabel(Value value, bool sliced);
   std::string labelOfResult(OpOperand &use);
@@ -550,12 +551,29 @@ LogicalResult DataParallelism::decide() {
   return success();
 }
 
+/// Checks that there is something to train with rows: else ranks would repeat
+/// each other's work.
+LogicalResult DataParallelism::verifyRoles() {
+  auto has = [&](ArgRole role) {
+    return llvm::any_of(signature.args, [&](const SignatureArg &arg) {
+      return arg.role == role;
+    });
+  };
+  for (ArgRole role : {ArgRole::State, ArgRole::Batch})
+    if (!has(role))
+      return func.emitError(
+                 "expected a step with state and a batch, to run "
+                 "on several ranks, but got no argument of the role '")
+             << stringifyEnum(role) << "'";
+  return success();
+}
+
 LogicalResult DataParallelism::run() {
   if (failed(propagate()))
     return failure();
   if (globalAmax)
     markRowsOfDots();
-  if (failed(reductions->verifyGiven()) ||
+  if (failed(verifyRoles()) || failed(reductions->verifyGiven()) ||
       failed(decide()))
     return failure();
   removeParts();

@@ -296,3 +296,22 @@ func.func public @main(
   %loss = stablehlo.add %mean, %m : tensor<f32>
   return %w, %loss : tensor<8xf32>, tensor<f32>
 }
+
+// -----
+
+// Nothing to train.
+// expected-error @+1 {{expected a step with state and a batch, to run on several ranks, but got no argument of the role 'state'}}
+func.func public @main(%x: tensor<2x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<f32> {fp8.kind = "output", fp8.path = "[0]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  return %zero : tensor<f32>
+}
+
+// -----
+
+// No rows.
+// expected-error @+1 {{expected a step with state and a batch, to run on several ranks, but got no argument of the role 'batch'}}
+func.func public @main(%w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"}) {
+  return %w : tensor<8xf32>
+}
