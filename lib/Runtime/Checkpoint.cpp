@@ -262,6 +262,90 @@ static bool countsCalls(const TensorInfo &argument) {
          argument.type.bytes() == sizeof(CheckpointInfo::step);
 }
 
+/// Returns whether a tensor is an automatic scale of gradients on an f8 wire.
+/// (`fp8-data-parallel` adds it under this name; files have no more than
+/// names.)
+static bool scalesWire(const std::string &name) {
+  const std::string begin = "fp8.", wire = ".all_reduce", end = ".mu";
+  size_t at = name.rfind(wire);
+  if (at == std::string::npos || name.compare(0, begin.size(), begin) != 0)
+    return false;
+  // (Further scales of the same gradient are numbered.)
+  at = name.find_first_not_of(".0123456789", at + wire.size());
+  return at != std::string::npos && name.substr(at - 1) == end;
+}
+
+namespace {
+
+/// The tensors of a checkpoint, and the state that they are for.
+struct SavedState {
+  std::vector<NamedTensor> targets, sources;
+  Binding binding;
+  /// How many scales of an f8 wire the checkpoint lacks, or has in vain.
+  size_t newScales = 0, unusedScales = 0;
+};
+
+} // namespace
+
+/// Binds tensors by their names, which must match exactly: a checkpoint is
+/// either of this step or of another model. What the compiler alone has added
+/// may be missing, and the scales of a wire that this run has not may be extra.
+static SavedState bindSaved(const TensorFile &file,
+                            const fp8_executable &executable,
+                            const std::vector<size_t> &indices) {
+  SavedState state;
+  std::map<std::string, size_t> byName;
+  for (const TensorFile::Tensor &tensor : file.tensors) {
+    byName[tensor.name] = state.sources.size();
+    state.sources.push_back({tensor.name, tensor.type});
+  }
+  std::vector<bool> used(state.sources.size(), false);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const TensorInfo &argument = executable.arguments[indices[i]];
+    state.targets.push_back({argument.name, argument.wholeType()});
+    state.binding.sources.push_back(-1);
+    auto found = byName.find(argument.name);
+    if (found == byName.end()) {
+      if (argument.zeroInit && scalesWire(argument.name))
+        ++state.newScales;
+      else if (!countsCalls(argument))
+        state.binding.missing.push_back(i);
+      continue;
+    }
+    used[found->second] = true;
+    if (state.sources[found->second].type != state.targets[i].type)
+      state.binding.misshaped.emplace_back(i, found->second);
+    else
+      state.binding.sources[i] = found->second;
+  }
+  for (size_t i = 0; i < state.sources.size(); ++i) {
+    if (used[i])
+      continue;
+    if (scalesWire(state.sources[i].name))
+      ++state.unusedScales;
+    else
+      state.binding.extra.push_back(i);
+  }
+  return state;
+}
+
+/// Loads the tensors of a checkpoint, and initial values of what it lacks.
+static void loadSaved(const SavedState &state, const TensorFile &file,
+                      const CheckpointInfo &info,
+                      const std::vector<size_t> &indices, fp8_step &step) {
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (state.binding.sources[i] >= 0) {
+      step.setOwned(indices[i], file.tensors[state.binding.sources[i]].data);
+    } else if (countsCalls(step.executable.arguments[indices[i]])) {
+      // A counter that the compiler did not yet add when this was written.
+      step.setOwned(indices[i], &info.step);
+    } else {
+      std::vector<char> zeros(state.targets[i].type.bytes());
+      step.setOwned(indices[i], zeros.data());
+    }
+  }
+}
+
 CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
                                 const std::string &fingerprint,
                                 std::string &path, const Warn &warn) {
@@ -271,39 +355,9 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
     throw Error(FP8_ERROR_IO,
                 str("no ", checkpoints.empty() ? "" : "valid ",
                     "checkpoint to resume from in '", directory, "'"));
-  const TensorFile &file = newest->file;
-  std::vector<NamedTensor> targets;
   std::vector<size_t> indices = savedArguments(step.executable);
-  for (size_t i : indices)
-    targets.push_back({step.executable.arguments[i].name,
-                       step.executable.arguments[i].wholeType()});
-  // Names must match exactly: a checkpoint is either of this step or of another
-  // model.
-  std::vector<NamedTensor> sources;
-  Binding binding;
-  std::map<std::string, size_t> byName;
-  std::vector<bool> used(file.tensors.size(), false);
-  for (const TensorFile::Tensor &tensor : file.tensors) {
-    byName[tensor.name] = sources.size();
-    sources.push_back({tensor.name, tensor.type});
-  }
-  for (size_t i = 0; i < targets.size(); ++i) {
-    auto found = byName.find(targets[i].name);
-    binding.sources.push_back(-1);
-    if (found == byName.end()) {
-      if (!countsCalls(step.executable.arguments[indices[i]]))
-        binding.missing.push_back(i);
-      continue;
-    }
-    used[found->second] = true;
-    if (sources[found->second].type != targets[i].type)
-      binding.misshaped.emplace_back(i, found->second);
-    else
-      binding.sources[i] = found->second;
-  }
-  for (size_t i = 0; i < sources.size(); ++i)
-    if (!used[i])
-      binding.extra.push_back(i);
+  SavedState state = bindSaved(newest->file, step.executable, indices);
+  const Binding &binding = state.binding;
   if (!binding.missing.empty() || !binding.misshaped.empty() ||
       !binding.extra.empty()) {
     FingerprintDifference other =
@@ -317,15 +371,15 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
                          : str(" or recipe ('", other.found, "', this is '",
                                other.expected, "')"),
                      ":"),
-                 targets, sources));
+                 state.targets, state.sources));
   }
-  for (size_t i = 0; i < targets.size(); ++i) {
-    // A counter that the compiler did not yet add when this was written.
-    const void *data = &newest->info.step;
-    if (binding.sources[i] >= 0)
-      data = file.tensors[binding.sources[i]].data;
-    step.setOwned(indices[i], data);
-  }
+  if (state.newScales)
+    warn(str("note: the checkpoint lacks ", state.newScales,
+             " scales of gradients between ranks: they begin anew"));
+  if (state.unusedScales)
+    warn(str("note: the checkpoint has ", state.unusedScales,
+             " scales of gradients between ranks that this run does not use"));
+  loadSaved(state, newest->file, newest->info, indices, step);
   path = newest->at.path;
   return newest->info;
 }

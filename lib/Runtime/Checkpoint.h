@@ -79,7 +79,8 @@ FingerprintDifference compareFingerprints(const std::string &found,
 /// Loads the newest valid checkpoint into the step: the state that all ranks
 /// have, and the state that this rank owns. Skips damaged ones with a warning;
 /// one of another model or recipe (by their `fingerprint`) is an error that
-/// lists the tensors that differ.
+/// lists the tensors that differ. The automatic scales of gradients on an f8
+/// wire may differ: they begin anew, or are dropped, with a note.
 CheckpointInfo
 resumeFromNewest(const std::string &directory, fp8_step &step,
                  const std::string &fingerprint, std::string &path,

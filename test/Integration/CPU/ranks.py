@@ -331,6 +331,29 @@ def dealt(name, recipe, fixture):
         (folder / zero / f"checkpoint-{STEPS + 1}.safetensors").unlink()
 
 
+def other_wires(fixture):
+    """A run in one process goes on with gradients in FP8 between ranks, and the other way round."""
+    folder, f8 = fixture.prepare("regression"), ("--set", "all_reduce.format=f8E4M3FN")
+    (rows, want) = fixture.run(folder, 1, "none")
+    shutil.rmtree(folder / "wires", ignore_errors=True)
+    for ranks, steps, options, note in [
+        (1, 1, (), ""),
+        (2, 3, f8, "note: the checkpoint lacks 3 scales of gradients between ranks: they begin anew"),
+        (2, 4, (), "note: the checkpoint has 3 scales of gradients between ranks that this run does not use"),
+        (1, STEPS, (), ""),
+    ]:
+        process = fixture.start(folder, ranks, "none", folder / "wires", *(["--resume"] if steps > 1 else []), *options, steps=steps)
+        said, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, f"expected exit code 0 but got {process.returncode}\n{said[-1000:]}{errors[-3000:]}"
+        notes = [line for line in (said + errors).splitlines() if line.startswith("note: the checkpoint")]
+        assert notes == ([note] if note else []), f"expected '{note}' but got {notes}"
+        found = t.load_tensors(folder / "wires" / f"checkpoint-{steps}.safetensors")
+        scales = {path: value.tolist() for path, value in found.items() if path.endswith(".all_reduce.mu")}
+        assert (len(scales) == 3 and all(age == 2 for _, age in scales.values())) if options else not scales, f"expected scales of two steps but got {scales}"
+    losses = [json.loads(line)["loss"] for line in (folder / "wires" / "log.jsonl").read_text().splitlines()]
+    assert np.allclose(losses, [row["loss"] for row in rows], rtol=1e-2), f"expected losses {rows} but got {losses}"
+
+
 def killed(fixture):
     """If a rank dies while it writes its file of a checkpoint, the previous checkpoint is complete,
     and the run resumes from it with the same results."""
@@ -422,5 +445,6 @@ if __name__ == "__main__":
     cases |= {f"{recipe}": functools.partial(in_fp8, "sequences", recipe) for recipe in RECIPES}
     cases |= {"global amax": functools.partial(of_all_rows, "sequences", "tensorwise")}
     cases |= {f"zero {name} {recipe}": functools.partial(dealt, name, recipe) for name, recipe in [("regression", "none"), ("sequences", "fp8_lm")]}
+    cases |= {"other wires": other_wires}
     cases |= {"killed while it writes": killed, "profiled": profiled}
     t.run_cases(cases, sys.argv[4:], fixture)
