@@ -173,9 +173,15 @@ def watched():
         errors = out - want
         metrics |= {"wanted": wanted / want.size, "squared": jnp.square(jnp.vdot(errors, errors))}
         codes = jax.nn.one_hot(jnp.argmax(out, -1), CLASSES)
-        return metrics, {"counts": seen["counts"] + jnp.sum(codes, 0), "sums": seen["sums"] + codes.T @ out, "mean": 0.9 * seen["mean"] + 0.1 * jnp.mean(out, 0)}
+        return metrics, {
+            "counts": seen["counts"] + jnp.sum(codes, 0),
+            "sums": seen["sums"] + codes.T @ out,
+            "mean": 0.9 * seen["mean"] + 0.1 * jnp.mean(out, 0),
+            "averages": 0.9 * seen["averages"] + 0.1 * codes.T @ out,
+        }
 
-    seen = {"counts": np.zeros(CLASSES, np.float32), "sums": np.zeros((CLASSES, CLASSES), np.float32), "mean": np.zeros(CLASSES, np.float32)}
+    seen = {key: np.zeros(CLASSES, np.float32) for key in ("counts", "mean")}
+    seen |= {key: np.zeros((CLASSES, CLASSES), np.float32) for key in ("sums", "averages")}
     return dataclasses.replace(regression(), loss=loss, watch=watch, seen=seen)
 
 

@@ -250,7 +250,7 @@ Reductions::Seeds Reductions::seedsOf(Value value) {
     if (!matchPattern(source, m_Constant(&elements)))
       return true;
     for (double factor : factorsIn(elements)) {
-      seeds.constants = true;
+      seeds.factors.push_back(factor);
       for (double of : lossFactors)
         for (double by : {1., 2., 0.5}) // from squares
           seeds.ofLoss |= isNear(factor, by * of) || isNear(factor, by / of);
@@ -303,9 +303,9 @@ Reductions::Answer Reductions::isGradient(Value value, const Layout &part) {
   if (!proven && !(given == Reduction::Mean && isScaled)) {
     // The backward pass may begin with one.
     bool isMean = given == Reduction::Sum && part.isMean && !part.byCount;
-    return isMean && !seeds.constants ? Answer::No : Answer::Yes;
+    return isMean && seeds.factors.empty() ? Answer::No : Answer::Yes;
   }
-  if (!seeds.constants)
+  if (seeds.factors.empty())
     return Answer::No;
   if (seeds.ofLoss || reachesParameter(value))
     return Answer::Yes;
@@ -342,6 +342,50 @@ bool Reductions::isPlainCount(Value value) {
   return plain;
 }
 
+/// Returns the factor by which a value is multiplied, if it is a constant.
+static std::optional<double> factorOf(Value value) {
+  auto multiply = value.getDefiningOp<stablehlo::MulOp>();
+  if (!multiply)
+    return std::nullopt;
+  for (Value operand : multiply->getOperands()) {
+    while (auto spread = operand.getDefiningOp<stablehlo::BroadcastInDimOp>())
+      operand = spread.getOperand();
+    DenseElementsAttr elements;
+    if (!matchPattern(operand, m_Constant(&elements)) || !elements.isSplat())
+      continue;
+    SmallVector<double> factors = factorsIn(elements);
+    if (factors.size() == 1)
+      return factors.front();
+  }
+  return std::nullopt;
+}
+
+/// Whether a sum over rows is the new part of a running average in the state:
+/// its only constant is 1 - d, and state times d is added. Then the constant
+/// counts no rows.
+bool Reductions::isRunningAverage(Value value, const Layout &part) {
+  if (!part.isCounted || part.byCount || !entersState(value))
+    return false;
+  std::optional<double> weight;
+  for (Operation *user : value.getUsers()) {
+    if (!isa<stablehlo::AddOp>(user))
+      return false;
+    Value old = user->getOperand(user->getOperand(0) == value);
+    std::optional<double> decay = factorOf(old);
+    if (!decay || *decay >= 1 || !layouts.layoutOf(old).isWhole() ||
+        (weight && *weight != 1 - *decay))
+      return false;
+    weight = 1 - *decay;
+  }
+  if (!weight)
+    return false;
+  Seeds seeds = seedsOf(value);
+  return !seeds.ofLoss && !seeds.count && !seeds.factors.empty() &&
+         llvm::all_of(seeds.factors,
+                      [&](double factor) { return isNear(factor, *weight); }) &&
+         !reachesParameter(value);
+}
+
 bool Reductions::isSurelySum(Value value) {
   Layout part = layouts.partOf(value);
   if (!part.isPlainSum() || part.isMean || part.byCount)
@@ -351,7 +395,7 @@ bool Reductions::isSurelySum(Value value) {
   if (!entersState(value))
     return true;
   Seeds seeds = seedsOf(value);
-  return !seeds.constants && !seeds.count;
+  return seeds.factors.empty() && !seeds.count;
 }
 
 /// Decides about a value that is no gradient in the state, and no term of the
@@ -373,6 +417,8 @@ FailureOr<Reduction> Reductions::reductionOf(Value value, StringRef label) {
     return part.reduction;
   if (lossTerms.contains(value))
     return reductionOfLoss();
+  if (isRunningAverage(value, part))
+    return Reduction::Sum;
   Answer gradient = Answer::No;
   if (part.learned && entersState(value)) {
     gradient = isGradient(value, part);

@@ -40,9 +40,9 @@ private:
   /// a gradient. Every gradient of a mean has a constant among them, the
   /// reciprocal of the count.
   struct Seeds {
-    bool constants = false; ///< Some constant is none of 0, 1 and -1.
-    bool ofLoss = false;    ///< Some constant is one by which the loss divides.
-    bool count = false;     ///< A count that was summed over the ranks.
+    SmallVector<double> factors; ///< The constants that are not 0, 1 or -1.
+    bool ofLoss = false; ///< Some constant is one by which the loss divides.
+    bool count = false;  ///< A count that was summed over the ranks.
   };
   enum class Answer { No, Yes, Unknown };
 
@@ -54,6 +54,7 @@ private:
   bool reachesParameter(Value value);
   Answer isGradient(Value value, const Layout &part);
   bool isPlainCount(Value value);
+  bool isRunningAverage(Value value, const Layout &part);
   std::optional<Reduction> reductionOfOther(Value value, const Layout &part);
   FailureOr<Reduction> reductionOfLoss();
   LogicalResult emitMixedLoss();

@@ -250,7 +250,7 @@ func.func public @main(
 
 // -----
 
-// So may the weight of a running average.
+// So may a constant that is not the weight of a running average.
 func.func public @main(
     %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
     %average: tensor<f32> {fp8.kind = "other", fp8.path = "average", fp8.role = "state"},
@@ -265,7 +265,7 @@ func.func public @main(
   %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
   %mean = stablehlo.divide %s, %n : tensor<f32>
   %decay = stablehlo.constant dense<0.9> : tensor<f32>
-  %rest = stablehlo.constant dense<0.1> : tensor<f32>
+  %rest = stablehlo.constant dense<0.25> : tensor<f32>
   %t = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
   // expected-error @+1 {{expected a sum or a mean over the rows of the batch but cannot tell which: divide the sum by the number of its elements, after it is made, or by nothing; any other constant may count rows, too ('gradient average')}}
   %m = stablehlo.multiply %t, %rest : tensor<f32>

@@ -91,3 +91,42 @@ func.func public @state(
   %ratio = stablehlo.divide %sum, %total : tensor<f32>
   return %new, %newcounts, %newsums, %loss, %ratio : tensor<8xf32>, tensor<f32>, tensor<8xf32>, tensor<f32>, tensor<f32>
 }
+
+// -----
+
+// The weights of a running average count no rows: what is averaged is a sum, also
+// if its rows have the weight.
+// CHECK-LABEL: func.func public @running
+// CHECK: %[[S:.*]] = stablehlo.multiply %{{.*}} : tensor<f32>
+// CHECK-NEXT: fp8.all_reduce sum %[[S]] label = "gradient count"
+// CHECK: %[[D:.*]] = stablehlo.dot_general
+// CHECK-NEXT: fp8.all_reduce sum %[[D]] label = "gradient average"
+func.func public @running(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %count: tensor<f32> {fp8.kind = "other", fp8.path = "count", fp8.role = "state"},
+    %average: tensor<8xf32> {fp8.kind = "other", fp8.path = "average", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "state", fp8.path = "[1]", fp8.state = "count"},
+        tensor<8xf32> {fp8.kind = "state", fp8.path = "[2]", fp8.state = "average"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[3]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %d = stablehlo.constant dense<0.9> : tensor<f32>
+  %ds = stablehlo.constant dense<0.9> : tensor<8xf32>
+  %e = stablehlo.constant dense<0.1> : tensor<f32>
+  %es = stablehlo.constant dense<0.1> : tensor<16xf32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %yy = stablehlo.multiply %y, %y : tensor<16xf32>
+  %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  %c = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %c1 = stablehlo.multiply %c, %e : tensor<f32>
+  %c0 = stablehlo.multiply %d, %count : tensor<f32>
+  %newcount = stablehlo.add %c0, %c1 : tensor<f32>
+  %ye = stablehlo.multiply %y, %es : tensor<16xf32>
+  %a1 = stablehlo.dot_general %x, %ye, contracting_dims = [0] x [0] : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8xf32>
+  %a0 = stablehlo.multiply %average, %ds : tensor<8xf32>
+  %newaverage = stablehlo.add %a1, %a0 : tensor<8xf32>
+  return %w, %newcount, %newaverage, %loss : tensor<8xf32>, tensor<f32>, tensor<8xf32>, tensor<f32>
+}
