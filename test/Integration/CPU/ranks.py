@@ -171,6 +171,7 @@ def watched():
         squares, wanted = jnp.sum(out**2), jnp.sum(want**2)
         metrics = {"l2": jnp.sqrt(squares), "rms": jnp.sqrt(squares / out.size), "cosine": jnp.sum(out * want) / jnp.sqrt(squares * wanted)}
         errors = out - want
+        metrics |= {"deviation": jnp.std(out), "logsumexp": jax.nn.logsumexp(out)}
         metrics |= {"wanted": wanted / want.size, "squared": jnp.square(jnp.vdot(errors, errors))}
         codes = jax.nn.one_hot(jnp.argmax(out, -1), CLASSES)
         return metrics, {

@@ -138,7 +138,7 @@ LogicalResult DataParallelism::setArguments(Propagation &propagation) {
 LogicalResult DataParallelism::drawForRows() {
   for (bool drew = true; drew;) {
     llvm::SetVector<Value> unused = whole;
-    Propagation tentative(func, unused, parts);
+    Propagation tentative(func, unused, parts, sourcesOf(func, signature));
     if (failed(setArguments(tentative)) ||
         failed(tentative.run(/*isQuiet=*/true)))
       return failure();
@@ -152,7 +152,8 @@ LogicalResult DataParallelism::propagateOnce() {
   for (bool found = true; found;) {
     if (failed(drawForRows()))
       return failure();
-    layouts = std::make_unique<Propagation>(func, whole, parts);
+    layouts = std::make_unique<Propagation>(func, whole, parts,
+                                            sourcesOf(func, signature));
     if (failed(setArguments(*layouts)) || failed(layouts->run()))
       return failure();
     found = layouts->hasFound();

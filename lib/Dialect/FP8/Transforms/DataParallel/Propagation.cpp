@@ -84,6 +84,13 @@ bool Propagation::learnedOf(Operation *op) const {
   });
 }
 
+bool Propagation::isTooMixed(Operation *op, Value value) const {
+  return layoutOf(value).mixed &&
+         (op->getNumResults() == 0 ||
+          llvm::any_of(op->getResults(),
+                       [&](Value result) { return trained.contains(result); }));
+}
+
 bool Propagation::anyOf(Operation *op, Kind kind) const {
   return llvm::any_of(op->getOperands(), [&](Value operand) {
     return layoutOf(operand).is(kind);
@@ -141,25 +148,41 @@ LogicalResult Propagation::requireWhole(Operation *op, Value value) {
   return success();
 }
 
+/// Returns the value of which another one is a form with more elements.
+static Value beforeBroadcasts(Value value) {
+  Value narrow = value;
+  for (Operation *def = value.getDefiningOp();
+       isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp>(def);
+       def = def->getOperand(0).getDefiningOp())
+    if (isa<stablehlo::BroadcastInDimOp>(def))
+      narrow = def->getOperand(0);
+  return narrow;
+}
+
 LogicalResult Propagation::requireRows(Operation *op, Value value,
                                        ArrayRef<RowDim> rows) {
+  Value completed = value;
   Layout layout = layoutOf(value);
   if (layout.is(Kind::Unknown) || layout.is(Kind::Zero))
     return success();
   if (layout.is(Kind::Partial)) {
-    if (failed(requireWhole(op, value)))
+    // What is broadcast to the rows travels before.
+    completed = beforeBroadcasts(value);
+    if (failed(requireWhole(op, completed)))
       return failure();
-    layout = layoutOf(value);
+    layout = layoutOf(completed);
   }
   if (layout.is(Kind::Rows)) {
     if (ArrayRef<RowDim>(layout.rows) == rows)
       return success();
     return emitRowError(op, "it combines different rows of the batch");
   }
-  if (layout.mixed)
+  if (isTooMixed(op, completed))
     return emitRowError(op,
                         "it reads a value that follows from the parameters and "
                         "the rows of all ranks");
+  if (completed != value) // The next run sees that both are whole.
+    return success();
   if (shapeOf(value).empty() || isSameForRows(value, rows))
     return success();
   if (draws.isDrawn(value, rows)) {
@@ -575,7 +598,7 @@ LogicalResult Propagation::visitDot(stablehlo::DotGeneralOp op) {
   if (!matching.empty() || bothRows || sides[other].is(Kind::Partial))
     if (failed(requireRows(op, values[other], matching)))
       return failure();
-  if (layoutOf(values[other]).mixed)
+  if (isTooMixed(op, values[other]))
     return emitRowError(op,
                         "it reads a value that follows from the parameters and "
                         "the rows of all ranks");
@@ -612,7 +635,7 @@ LogicalResult Propagation::visitConvolution(stablehlo::ConvolutionOp op) {
            layout.rows[0].dim == dim && layout.rows[0].outer == 1;
   };
   if (isRow(lhs, dims.getInputBatchDimension()) && rhs.isWhole() &&
-      !rhs.mixed && op.getBatchGroupCount() == 1) {
+      !isTooMixed(op, op.getRhs()) && op.getBatchGroupCount() == 1) {
     Layout layout = lhs;
     layout.rows[0].dim = dims.getOutputBatchDimension();
     return assign(op, layout);
@@ -720,7 +743,7 @@ LogicalResult Propagation::visitGather(stablehlo::GatherOp op) {
   if (indices.is(Kind::Rows)) {
     if (table.is(Kind::Partial) && failed(requireWhole(op, op.getOperand())))
       return failure();
-    if (layoutOf(op.getOperand()).mixed)
+    if (isTooMixed(op, op.getOperand()))
       return emitRowError(
           op, "it reads a value that follows from the parameters and "
               "the rows of all ranks");

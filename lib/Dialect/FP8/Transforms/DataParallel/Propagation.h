@@ -19,10 +19,12 @@ class Propagation {
 public:
   /// `whole` are the partial values that are reduced over the ranks where they
   /// are computed; a run adds those that it finds. `parts` are reshapes that
-  /// read such a value before it is reduced.
+  /// read such a value before it is reduced. `trained` are the values that the
+  /// loss and the state depend on.
   Propagation(func::FuncOp func, llvm::SetVector<Value> &whole,
-              const llvm::DenseSet<Operation *> &parts)
-      : func(func), whole(whole), parts(parts) {}
+              const llvm::DenseSet<Operation *> &parts,
+              llvm::DenseSet<Value> trained)
+      : func(func), whole(whole), parts(parts), trained(std::move(trained)) {}
 
   /// Sets the layout of an argument.
   void set(BlockArgument arg, const Layout &layout) { layouts[arg] = layout; }
@@ -96,12 +98,16 @@ private:
   /// Emits an error unless `value` has these rows, or is the same for all rows.
   LogicalResult requireRows(Operation *op, Value value, ArrayRef<RowDim> rows);
   LogicalResult emitRowError(Operation *op, const llvm::Twine &why);
+  /// Whether a row may not read a value, because it is mixed, and the gradients
+  /// of rows of other ranks would follow. Metrics have no gradients.
+  bool isTooMixed(Operation *op, Value value) const;
   bool learnedOf(Operation *op) const;
   bool anyOf(Operation *op, Layout::Kind kind) const;
 
   func::FuncOp func;
   llvm::SetVector<Value> &whole;
   const llvm::DenseSet<Operation *> &parts;
+  llvm::DenseSet<Value> trained;
   llvm::DenseMap<Value, Layout> layouts;
   RowDraws draws;
   SmallVector<std::pair<Value, RowDims>> drawn;

@@ -118,15 +118,28 @@ Reductions::Reductions(func::FuncOp func, const Signature &signature,
   findLossFactors();
 }
 
+/// Adds the values that results of a kind depend on.
+static void addSources(func::FuncOp func, const Signature &signature,
+                       ResultKind kind, llvm::DenseSet<Value> &sources) {
+  Operation *end = func.getBody().front().getTerminator();
+  for (const SignatureResult &result : signature.results)
+    if (result.kind == kind)
+      forEachSource(end->getOperand(result.index),
+                    [&](Value value) { return sources.insert(value).second; });
+}
+
+llvm::DenseSet<Value> fp8::sourcesOf(func::FuncOp func,
+                                     const Signature &signature) {
+  llvm::DenseSet<Value> sources;
+  addSources(func, signature, ResultKind::State, sources);
+  addSources(func, signature, ResultKind::Loss, sources);
+  return sources;
+}
+
 void Reductions::findSources() {
   Operation *end = func.getBody().front().getTerminator();
-  for (const SignatureResult &result : signature.results) {
-    bool isState = result.kind == ResultKind::State;
-    if (isState || result.kind == ResultKind::Loss)
-      forEachSource(end->getOperand(result.index), [&](Value value) {
-        return (isState ? stateSources : lossSources).insert(value).second;
-      });
-  }
+  addSources(func, signature, ResultKind::State, stateSources);
+  addSources(func, signature, ResultKind::Loss, lossSources);
   const SignatureResult *loss = signature.findLoss();
   if (!loss)
     return;
@@ -246,6 +259,9 @@ Reductions::Seeds Reductions::seedsOf(Value value) {
         (isRows && (isa<IntegerType>(element) || lossSources.contains(source))))
       return false;
     seeds.count |= layout.is(Kind::Replicated) && layout.byCount;
+    // (What was completed before is no part of the backward pass of rows.)
+    if (source != value && whole.contains(source))
+      return false;
     DenseElementsAttr elements;
     if (!matchPattern(source, m_Constant(&elements)))
       return true;

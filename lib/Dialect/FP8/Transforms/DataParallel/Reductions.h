@@ -16,6 +16,9 @@
 
 namespace mlir::fp8 {
 
+/// Returns the values that the new state and the loss depend on.
+llvm::DenseSet<Value> sourcesOf(func::FuncOp func, const Signature &signature);
+
 /// Decides how the partial values of a step are reduced.
 class Reductions {
 public:

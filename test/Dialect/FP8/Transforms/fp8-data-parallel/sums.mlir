@@ -130,3 +130,37 @@ func.func public @running(
   %newaverage = stablehlo.add %a1, %a0 : tensor<8xf32>
   return %w, %newcount, %newaverage, %loss : tensor<8xf32>, tensor<f32>, tensor<8xf32>, tensor<f32>
 }
+
+// -----
+
+// The rows of a metric may read what follows from all rows: it has no gradient.
+// CHECK-LABEL: func.func public @variance
+// CHECK: %[[S:.*]] = stablehlo.reduce(
+// CHECK: %[[M:.*]] = stablehlo.divide %[[S]]
+// CHECK-NEXT: fp8.all_reduce mean %[[M]] label = "[1]"
+// CHECK: %[[SUM:.*]] = stablehlo.reduce(
+// CHECK-NEXT: %[[MEAN:.*]] = stablehlo.divide %[[SUM]]
+// CHECK-NEXT: %[[WHOLE:.*]] = fp8.all_reduce mean %[[MEAN]]
+// CHECK-NEXT: stablehlo.broadcast_in_dim %[[WHOLE]]
+// CHECK: %[[V:.*]] = stablehlo.reduce(
+// CHECK-NEXT: fp8.all_reduce sum %[[V]] label = "[2]"
+func.func public @variance(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"},
+        tensor<f32> {fp8.kind = "metric", fp8.path = "[2]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %yy = stablehlo.multiply %y, %y : tensor<16xf32>
+  %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  %sum = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %mean = stablehlo.divide %sum, %n : tensor<f32>
+  %means = stablehlo.broadcast_in_dim %mean, dims = [] : (tensor<f32>) -> tensor<16xf32>
+  %d = stablehlo.subtract %y, %means : tensor<16xf32>
+  %dd = stablehlo.multiply %d, %d : tensor<16xf32>
+  %variation = stablehlo.reduce(%dd init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  return %w, %loss, %variation : tensor<8xf32>, tensor<f32>, tensor<f32>
+}
