@@ -575,7 +575,7 @@ LogicalResult DataParallelism::run() {
   if (globalAmax)
     markRowsOfDots();
   if (failed(verifyRoles()) || failed(reductions->verifyGiven()) ||
-      failed(decide()))
+      failed(reductions->verifyDivisors()) || failed(decide()))
     return failure();
   removeParts();
   if (failed(verifyOrder()))

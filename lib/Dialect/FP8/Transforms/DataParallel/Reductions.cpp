@@ -414,6 +414,65 @@ bool Reductions::isSurelySum(Value value) {
   return seeds.factors.empty() && !seeds.count;
 }
 
+/// Returns the constant by which an op multiplies or divides an operand; 1 if
+/// it is another op on this operand and constants; none otherwise.
+static std::optional<double> factorOn(OpOperand &use) {
+  Operation *op = use.getOwner();
+  if (!stablehlo::worksByElement(op) &&
+      !isa<stablehlo::ReshapeOp, stablehlo::BroadcastInDimOp>(op))
+    return std::nullopt;
+  bool divides = isa<stablehlo::DivOp>(op) && use.getOperandNumber() == 0;
+  double factor = 1;
+  for (OpOperand &other : op->getOpOperands()) {
+    if (&other == &use)
+      continue;
+    Value value = other.get();
+    while (auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
+      value = spread.getOperand();
+    DenseElementsAttr elements;
+    if (!matchPattern(value, m_Constant(&elements)))
+      return std::nullopt;
+    SmallVector<double> factors = factorsIn(elements);
+    if (factors.size() == 1 && (divides || isa<stablehlo::MulOp>(op)))
+      factor = divides ? 1 / factors.front() : factors.front();
+  }
+  return factor;
+}
+
+LogicalResult Reductions::verifyDivisorsOf(Value sum) {
+  double elements = layouts.partOf(sum).elements;
+  llvm::DenseSet<Value> seen;
+  SmallVector<Value> worklist{sum};
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    for (OpOperand &use : next.getUses()) {
+      Operation *op = use.getOwner();
+      std::optional<double> factor = factorOn(use);
+      if (!factor || !layouts.layoutOf(op->getResult(0)).is(Kind::Replicated))
+        continue;
+      bool isLinear = layouts.layoutOf(next).isCounted;
+      if (!isLinear && (isNear(*factor * elements, 1) ||
+                        isNear(*factor * *factor * elements, 1)))
+        return op->emitOpError(
+                   "expected a sum over the rows to be divided by the number "
+                   "of its elements before another function is applied: ")
+               << static_cast<int64_t>(elements) << " is that of one rank";
+      worklist.push_back(op->getResult(0));
+    }
+  }
+  return success();
+}
+
+LogicalResult Reductions::verifyDivisors() {
+  for (Value value : whole)
+    if (layouts.partOf(value).elements > 1 && isSurelySum(value) &&
+        failed(verifyDivisorsOf(value)))
+      return failure();
+  return success();
+}
+
 /// Decides about a value that is no gradient in the state, and no term of the
 /// loss.
 std::optional<Reduction> Reductions::reductionOfOther(Value value,

@@ -35,6 +35,10 @@ public:
   /// Whether a value is a plain sum over the rows of all ranks, and no
   /// gradient, without a look at the loss.
   bool isSurelySum(Value value);
+  /// Checks that no function of a completed sum alone, other than a linear one,
+  /// is divided by the number of its elements, or by the root of that: both are
+  /// those of one rank.
+  LogicalResult verifyDivisors();
   /// Whether the new state depends on a value.
   bool entersState(Value value) const { return stateSources.contains(value); }
 
@@ -56,6 +60,7 @@ private:
   Seeds seedsOf(Value value);
   bool reachesParameter(Value value);
   Answer isGradient(Value value, const Layout &part);
+  LogicalResult verifyDivisorsOf(Value sum);
   bool isPlainCount(Value value);
   bool isRunningAverage(Value value, const Layout &part);
   std::optional<Reduction> reductionOfOther(Value value, const Layout &part);

@@ -228,6 +228,28 @@ func.func public @main(%x: tensor<1x8xf32> {fp8.path = "x", fp8.role = "batch"})
 
 // -----
 
+// The root of a count is that of one rank, where the norm is that of all.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"},
+        tensor<f32> {fp8.kind = "metric", fp8.path = "[2]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %yy = stablehlo.multiply %y, %y : tensor<16xf32>
+  %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %mean = stablehlo.divide %s, %n : tensor<f32>
+  %root = stablehlo.constant dense<4.0> : tensor<f32>
+  %norm = stablehlo.sqrt %s : tensor<f32>
+  // expected-error @+1 {{expected a sum over the rows to be divided by the number of its elements before another function is applied: 16 is that of one rank}}
+  %m = stablehlo.divide %norm, %root : tensor<f32>
+  return %w, %mean, %m : tensor<8xf32>, tensor<f32>, tensor<f32>
+}
+
+// -----
+
 // A constant factor may be the reciprocal of a count, or not.
 func.func public @main(
     %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
