@@ -143,28 +143,66 @@ static void solvePart(Part &part, function_ref<bool(unsigned, unsigned)> isSame,
   }
 }
 
+bool fp8::areInOrder(ArrayRef<std::optional<unsigned>> partners) {
+  std::optional<unsigned> last;
+  for (std::optional<unsigned> to : partners) {
+    if (to && last && *to < *last)
+      return false;
+    last = to ? to : last;
+  }
+  return true;
+}
+
 namespace {
+using Partners = ArrayRef<std::optional<unsigned>>;
+
 /// Decides between pairings of equal weight.
 class TieBreak {
 public:
-  using Partners = ArrayRef<std::optional<unsigned>>;
-  TieBreak(Partners decided, ArrayRef<WeightedPair> pairs,
-           function_ref<double(unsigned, unsigned)> hint, bool inOrder)
-      : inOrder(inOrder), hint(hint) {
-    std::optional<unsigned> last;
-    for (std::optional<unsigned> to : decided) {
-      this->inOrder &= !to || !last || *last < *to;
-      last = to ? to : last;
-    }
+  TieBreak(Partners decided, const DenseSet<unsigned> &open,
+           ArrayRef<WeightedPair> pairs,
+           function_ref<double(unsigned, unsigned)> hint)
+      : decided(decided), open(open), hint(hint) {
+    auto disagrees = [&](unsigned from, unsigned to) {
+      return decided[from] && *decided[from] != to && hint(from, to) > 0;
+    };
+    unsigned numTo = 0;
     for (const WeightedPair &pair : pairs)
-      if (hint && decided[pair.from] && *decided[pair.from] != pair.to &&
-          hint(pair.from, pair.to) > 0)
-        this->hint = nullptr;
+      numTo = std::max(numTo, pair.to + 1);
+    for (unsigned from = 0; hint && from < decided.size(); ++from)
+      for (unsigned to = 0; this->hint && to < numTo; ++to)
+        if (disagrees(from, to))
+          this->hint = nullptr;
+  }
+
+  /// Pairs the open rows and columns of each part in their order. This only
+  /// counts if all pairs are in order then.
+  void addOrder(ArrayRef<Part> parts, function_ref<bool(Partners)> isInOrder) {
+    SmallVector<std::optional<unsigned>> partners(decided);
+    for (const Part &part : parts)
+      addRanks(part, partners);
+    if (areInOrder(partners) && (!isInOrder || isInOrder(partners)))
+      inOrder = std::move(partners);
   }
 
   /// Adds bonuses to the weights of the rows and columns that are still open.
-  void addTo(Part &part, const DenseSet<unsigned> &open, Partners decided) {
+  void addTo(Part &part) const {
     constexpr double kBonus = 1e-3;
+    for (auto [i, from] : llvm::enumerate(part.from))
+      for (auto [j, to] : llvm::enumerate(part.to)) {
+        double &weight = part.weights[i][j];
+        if (weight == 0 || !open.contains(from))
+          continue;
+        if (!inOrder.empty() && inOrder[from] == to)
+          weight += kBonus;
+        if (hint)
+          weight += kBonus * hint(from, to);
+      }
+  }
+
+private:
+  void addRanks(const Part &part,
+                SmallVectorImpl<std::optional<unsigned>> &partners) const {
     DenseSet<unsigned> taken;
     SmallVector<unsigned> rows, columns;
     for (unsigned from : part.from)
@@ -175,25 +213,19 @@ public:
     for (unsigned to : part.to)
       if (!taken.contains(to))
         columns.push_back(to);
+    if (rows.size() != columns.size())
+      return;
     llvm::sort(rows);
     llvm::sort(columns);
-    bool ranks = inOrder && rows.size() == columns.size();
-    for (auto [i, from] : llvm::enumerate(part.from))
-      for (auto [j, to] : llvm::enumerate(part.to)) {
-        double &weight = part.weights[i][j];
-        if (weight == 0 || !open.contains(from))
-          continue;
-        if (ranks && llvm::find(rows, from) - rows.begin() ==
-                         llvm::find(columns, to) - columns.begin())
-          weight += kBonus;
-        if (hint)
-          weight += kBonus * hint(from, to);
-      }
+    for (auto [from, to] : llvm::zip(rows, columns))
+      partners[from] = to;
   }
 
-private:
-  bool inOrder;
+  Partners decided;
+  const DenseSet<unsigned> &open;
   function_ref<double(unsigned, unsigned)> hint;
+  /// All pairs, with the open ones in order; empty if order does not count.
+  SmallVector<std::optional<unsigned>> inOrder;
 };
 } // namespace
 
@@ -201,7 +233,8 @@ SmallVector<std::optional<unsigned>>
 fp8::assignPairs(unsigned numFrom, ArrayRef<WeightedPair> pairs,
                  function_ref<bool(unsigned, unsigned)> isSame,
                  std::vector<Ambiguity> &ambiguities,
-                 function_ref<double(unsigned, unsigned)> hint, bool inOrder) {
+                 function_ref<double(unsigned, unsigned)> hint,
+                 function_ref<bool(Partners)> isInOrder) {
   SmallVector<std::optional<unsigned>> partners(numFrom);
   std::vector<Part> parts = connectedParts(numFrom, pairs);
   std::vector<Ambiguity> ties;
@@ -215,11 +248,12 @@ fp8::assignPairs(unsigned numFrom, ArrayRef<WeightedPair> pairs,
     open.insert(tie.from);
     decided[tie.from].reset();
   }
-  TieBreak tieBreak(decided, pairs, hint, inOrder);
+  TieBreak tieBreak(decided, open, pairs, hint);
+  tieBreak.addOrder(parts, isInOrder);
   for (Part &part : parts)
     if (llvm::any_of(part.from,
                      [&](unsigned from) { return open.contains(from); })) {
-      tieBreak.addTo(part, open, decided);
+      tieBreak.addTo(part);
       solvePart(part, isSame, partners, ambiguities);
     }
   return partners;

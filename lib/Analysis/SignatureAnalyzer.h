@@ -61,6 +61,21 @@ private:
   void findUnreplaced();
   void addReplacements(unsigned arg, unsigned update);
   void addCarries();
+  /// Arguments that some result updates, and these results.
+  struct Updated {
+    DenseSet<unsigned> args, results;
+  };
+  Updated findUpdated();
+  void addShifts();
+  void addShift(unsigned arg, unsigned result, const Updated &updated);
+  SmallVector<unsigned> findNewer(unsigned arg, unsigned result, bool isRead,
+                                  const Updated &updated);
+  SmallVector<unsigned> chooseTwins(ArrayRef<unsigned> results,
+                                    unsigned result);
+  SmallVector<unsigned> findHolders(unsigned arg, bool isRead,
+                                    const Updated &updated);
+  SmallVector<unsigned> findUpdatesOf(unsigned arg, unsigned other);
+  bool meetInUpdate(unsigned arg, unsigned other);
   void addOldValues(unsigned arg, unsigned update);
   double hint(unsigned arg, unsigned result);
   void pairByTrees(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
@@ -240,6 +255,10 @@ private:
   /// For each argument that only updates of other state read: results that may
   /// replace it.
   DenseMap<unsigned, SmallVector<unsigned>> replacements;
+  /// Arguments that are returned unchanged, probably as the next value of other
+  /// ones in a shift register (addShifts); true if an update reads them like
+  /// one.
+  DenseMap<unsigned, bool> shifted;
   /// Pairs of an argument and a result that a loop over whole steps carries.
   DenseSet<std::pair<unsigned, unsigned>> carries;
   /// Arguments whose gradient is in the value that replaces them, and these

@@ -202,7 +202,8 @@ bool SignatureAnalyzer::isProbablyOutput(unsigned arg, unsigned result,
 /// result that returns an argument unchanged may be a metric, such as the step
 /// number.
 constexpr double kReturnedAsItCame = 0.5;
-/// The same if another result adds something to the argument.
+/// The same if another result adds something to the argument, or if the result
+/// holds the value of an earlier step (addShifts).
 constexpr double kOldValue = 0.1;
 /// An update reads the argument, but no chain leads from it to the result: the
 /// argument may be the previous value of another one.
@@ -295,9 +296,10 @@ double SignatureAnalyzer::flowScore(unsigned arg, unsigned result) {
   // A result that returns an argument with a gradient unchanged is not its next
   // value but the old value of another state, such as the last weights.
   if (returned[result] == argument(arg))
-    return learned.contains(arg)    ? 0
-           : stepping.contains(arg) ? kOldValue
-                                    : kReturnedAsItCame;
+    return learned.contains(arg)                           ? 0
+           : stepping.contains(arg) || shifted.lookup(arg) ? kOldValue
+           : shifted.contains(arg)                         ? kReplacement
+                                                           : kReturnedAsItCame;
   // A loss times its scale is no update of the scale; a float that depends on
   // other scalars alone is one.
   if (isScalar(signature.args[arg].type) && it->second.strength <= kNonlinear) {
@@ -451,7 +453,193 @@ void SignatureAnalyzer::findUnreplaced() {
             onArguments.depends(returned[update], arg.index))
           addReplacements(arg.index, update);
   }
+  addShifts();
   addCarries();
+}
+
+/// Finds the arguments and the results that belong together by an update: the
+/// argument is in the chain of the result, as no other argument is more.
+SignatureAnalyzer::Updated SignatureAnalyzer::findUpdated() {
+  Updated updated;
+  for (auto [r, value] : llvm::enumerate(returned)) {
+    if (!isFloat(value.getType()) || isa<BlockArgument>(value))
+      continue;
+    double best = kNonlinear;
+    SmallVector<unsigned> found;
+    for (auto &[source, reach] : chains.of(value)) {
+      auto arg = argumentIndex(source);
+      if (!arg || source.getType() != value.getType())
+        continue;
+      double score = flowScore(*arg, r);
+      if (score < best || score <= kNonlinear)
+        continue;
+      if (score > best)
+        found.clear();
+      best = score;
+      found.push_back(*arg);
+    }
+    if (found.empty())
+      continue;
+    updated.results.insert(r);
+    updated.args.insert_range(found);
+  }
+  updated.args.insert_range(learned);
+  return updated;
+}
+
+/// Finds shift registers: state that holds the values of the last steps, such
+/// as the last two gradients of a multistep method. There, a result that
+/// returns an argument unchanged replaces the next one of the register, and the
+/// argument itself is replaced by a newer value. Arguments that gradients
+/// depend on are more probably frozen.
+void SignatureAnalyzer::addShifts() {
+  std::optional<Updated> updated;
+  for (auto [r, value] : llvm::enumerate(returned)) {
+    auto arg = argumentIndex(value);
+    if (!arg || !isFloat(value.getType()) || feeding[*arg] ||
+        learned.contains(*arg))
+      continue;
+    if (!updated)
+      updated = findUpdated();
+    if (!updated->args.contains(*arg))
+      addShift(*arg, r, *updated);
+  }
+}
+
+/// Adds that `result`, which returns `arg` unchanged, may replace another
+/// argument, and a newer value `arg`: both are read by one update, or only the
+/// other one is read. If nothing supports one of the two pairings, they weigh
+/// the same.
+void SignatureAnalyzer::addShift(unsigned arg, unsigned result,
+                                 const Updated &updated) {
+  bool isRead = llvm::any_of(argument(arg).getUsers(), [](Operation *user) {
+    return !user->hasTrait<OpTrait::IsTerminator>();
+  });
+  SmallVector<unsigned> holders = findHolders(arg, isRead, updated);
+  // The gradient of such an update may be unknown.
+  for (unsigned holder : holders)
+    for (unsigned update : findUpdatesOf(arg, holder))
+      for (unsigned source : {arg, holder})
+        addReplacements(source, update);
+  SmallVector<unsigned> newer = findNewer(arg, result, isRead, updated);
+  if (llvm::none_of(newer, [&](unsigned next) {
+        return isa<BlockArgument>(returned[next]);
+      }))
+    llvm::erase_if(holders, [&](unsigned other) { return feeding[other]; });
+  if (newer.empty() || holders.empty())
+    return;
+  auto add = [&](unsigned holder, unsigned next) {
+    if (!llvm::is_contained(replacements[holder], next))
+      replacements[holder].push_back(next);
+  };
+  for (unsigned next : newer)
+    add(arg, next);
+  bool meets = false;
+  for (unsigned holder : holders) {
+    add(holder, result);
+    meets |= isRead && meetInUpdate(arg, holder);
+  }
+  shifted[arg] = meets;
+}
+
+/// Returns the results that may replace `arg`, which `result` returns
+/// unchanged, by a newer value. Of scalars, most of which are metrics, only
+/// those that are returned twice, as a loss and as state.
+SmallVector<unsigned> SignatureAnalyzer::findNewer(unsigned arg,
+                                                   unsigned result, bool isRead,
+                                                   const Updated &updated) {
+  SmallVector<unsigned> newer, others;
+  bool ofScalar = isScalar(signature.args[arg].type);
+  for (const SignatureResult &other : signature.results) {
+    Value value = returned[other.index];
+    if (other.type != signature.args[arg].type || other.index == result ||
+        value == argument(arg) || updated.results.contains(other.index) ||
+        argOfResult[other.index])
+      continue;
+    if (ofScalar ? !isRead && !isa<BlockArgument>(value) &&
+                       !isConstant(value) && llvm::count(returned, value) > 1
+                 : !isRead || llvm::is_contained(replacements.lookup(arg),
+                                                 other.index))
+      newer.push_back(other.index);
+    else if (!ofScalar && chains.of(value).empty())
+      others.push_back(other.index);
+  }
+  // No chain ends at a gradient that is zero, or the same for all elements.
+  if (newer.empty())
+    newer = others;
+  return ofScalar ? chooseTwins(newer, result) : newer;
+}
+
+/// Returns one of all results with the same value: the first one in the tree of
+/// `result`, if any.
+SmallVector<unsigned> SignatureAnalyzer::chooseTwins(ArrayRef<unsigned> results,
+                                                     unsigned result) {
+  auto parentOf = [&](unsigned index) {
+    SmallVector<std::string> path =
+        splitTreePath(signature.results[index].path);
+    path.pop_back();
+    return path;
+  };
+  llvm::MapVector<Value, unsigned> chosen;
+  for (unsigned other : results) {
+    auto [it, isNew] = chosen.insert({returned[other], other});
+    if (parentOf(it->second) != parentOf(result) &&
+        parentOf(other) == parentOf(result))
+      it->second = other;
+  }
+  return llvm::map_to_vector(chosen, [](auto &entry) { return entry.second; });
+}
+
+/// Returns the arguments that may hold the last value of `arg`: those in one
+/// chain with it; any if nothing reads `arg`.
+SmallVector<unsigned> SignatureAnalyzer::findHolders(unsigned arg, bool isRead,
+                                                     const Updated &updated) {
+  SmallVector<unsigned> holders;
+  for (const SignatureArg &other : signature.args)
+    if (other.index != arg && other.type == signature.args[arg].type &&
+        !updated.args.contains(other.index) && !resultOfArg[other.index] &&
+        !forcedRoles.count(other.index) && !argument(other.index).use_empty() &&
+        (!isRead || !findUpdatesOf(arg, other.index).empty()))
+      holders.push_back(other.index);
+  return holders;
+}
+
+/// Returns the results with both arguments in their chains.
+SmallVector<unsigned> SignatureAnalyzer::findUpdatesOf(unsigned arg,
+                                                       unsigned other) {
+  SmallVector<unsigned> updates;
+  for (auto [r, value] : llvm::enumerate(returned)) {
+    if (!isFloat(value.getType()) || isa<BlockArgument>(value))
+      continue;
+    const Chain &chain = chains.of(value);
+    if (chain.count(argument(arg)) && chain.count(argument(other)))
+      updates.push_back(r);
+  }
+  return updates;
+}
+
+/// Returns true if an update combines two arguments before it adds them to what
+/// it steps, as a multistep method does with the gradients of the last steps.
+bool SignatureAnalyzer::meetInUpdate(unsigned arg, unsigned other) {
+  auto areIn = [&](const Chain &chain) {
+    return chain.count(argument(arg)) && chain.count(argument(other));
+  };
+  for (unsigned update : findUpdatesOf(arg, other)) {
+    ValueSet stepped = findStepped(update), seen{returned[update]};
+    SmallVector<Value> stack{returned[update]};
+    while (!stack.empty()) {
+      Value value = stack.pop_back_val();
+      const Chain &chain = chains.of(value);
+      if (llvm::none_of(stepped,
+                        [&](Value source) { return chain.count(source); }))
+        return true;
+      if (Operation *op = value.getDefiningOp())
+        for (Value operand : op->getOperands())
+          if (areIn(chains.of(operand)) && seen.insert(operand).second)
+            stack.push_back(operand);
+    }
+  }
+  return false;
 }
 
 /// The result of a loop over whole steps is the next value of the argument that
@@ -614,6 +802,16 @@ void SignatureAnalyzer::pairByFlow(ArrayRef<unsigned> args,
   bool isComplete = llvm::all_of(llvm::zip(partners, inOrder), [](auto pair) {
     return !std::get<0>(pair) || std::get<1>(pair);
   });
+  // That order makes state stand still which data flow moves is no slight loss.
+  auto standsStill = [&](unsigned i, std::optional<unsigned> r) {
+    return r && returned[results[*r]] == argument(args[i]);
+  };
+  for (auto [i, arg] : llvm::enumerate(args))
+    isComplete &= !shifted.contains(arg) || !standsStill(i, inOrder[i]) ||
+                  standsStill(i, partners[i]) ||
+                  llvm::any_of(found, [&, i = i](const Ambiguity &tie) {
+                    return tie.from == i;
+                  });
   if (isComplete && sumOf(pairs, inOrder) >= kNearly * sumOf(pairs, partners)) {
     partners = inOrder;
     found.clear();
@@ -719,7 +917,14 @@ void SignatureAnalyzer::pairCopies() {
         [&, &results = results](unsigned a, unsigned b) {
           return returned[results[a]] == returned[results[b]];
         },
-        found, /*hint=*/nullptr, pairsAreInOrder());
+        found, /*hint=*/nullptr,
+        [&, &results = results](ArrayRef<std::optional<unsigned>> partners) {
+          SmallVector<std::optional<unsigned>> all(resultOfArg);
+          for (auto [i, partner] : llvm::enumerate(partners))
+            if (partner)
+              all[args[i]] = results[*partner];
+          return areInOrder(all);
+        });
     for (auto [i, result] : llvm::enumerate(chosen))
       if (result)
         pair(args[i], results[*result],
@@ -801,13 +1006,7 @@ void SignatureAnalyzer::pairDonated() {
 
 /// Returns true if the results of all pairs so far are in the order of the
 /// arguments.
-bool SignatureAnalyzer::pairsAreInOrder() {
-  SmallVector<unsigned> order;
-  for (std::optional<unsigned> result : resultOfArg)
-    if (result)
-      order.push_back(*result);
-  return llvm::is_sorted(order);
-}
+bool SignatureAnalyzer::pairsAreInOrder() { return areInOrder(resultOfArg); }
 
 /// Returns true if all results are the same value, or constants of equal value,
 /// so that it does not matter which of them replaces which argument.
@@ -922,14 +1121,18 @@ bool SignatureAnalyzer::areToldApart(unsigned arg, unsigned result) const {
 /// Reports arguments that are taken for frozen or constant although the step
 /// returns another value of their type and no names tell them apart: they may
 /// be state, and such a guess must not be silent. The next value of an array
-/// that the loss reads would depend on the old value; the next value of a last
-/// gradient need not.
+/// that the loss reads would depend on the old value, or be the old value of
+/// other state; the next value of a last gradient need not.
 LogicalResult SignatureAnalyzer::checkFrozen() {
   for (const SignatureArg &arg : signature.args) {
     bool isConstant = arg.role == ArgRole::Constant;
     if ((arg.role != ArgRole::Frozen && !isConstant) ||
         argument(arg.index).use_empty() || forcedRoles.count(arg.index))
       continue;
+    auto isOldState = [&](unsigned result) {
+      auto source = argumentIndex(returned[result]);
+      return source && *source != arg.index && resultOfArg[*source];
+    };
     SmallVector<StringRef> results;
     for (const SignatureResult &result : signature.results)
       if (!argOfResult[result.index] && result.type == arg.type &&
@@ -938,6 +1141,7 @@ LogicalResult SignatureAnalyzer::checkFrozen() {
           (isScalar(arg.type)
                ? mayReplaceScalar(arg.index, result.index)
                : !forward.contains(argument(arg.index)) ||
+                     isOldState(result.index) ||
                      onArguments.depends(returned[result.index], arg.index)))
         results.push_back(result.path);
     if (results.empty())

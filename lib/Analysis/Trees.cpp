@@ -168,7 +168,8 @@ private:
   const Candidate *findHighest(ArrayRef<Candidate> candidates) const;
 
   // Order and hints.
-  bool pairsAreInOrder() const;
+  void pairLeaves(unsigned source, unsigned target,
+                  SmallVectorImpl<std::optional<unsigned>> &leaves) const;
   bool pairsAgreeWithHints() const;
 
   void reportTies(const Candidate &chosen, ArrayRef<Candidate> candidates);
@@ -432,9 +433,16 @@ void TreeMatcher::assignTogether(ArrayRef<Candidate> candidates) {
     return sum / from.leaves.size();
   };
   std::vector<Ambiguity> found;
+  auto isInOrder = [&](ArrayRef<std::optional<unsigned>> partners) {
+    SmallVector<std::optional<unsigned>> leaves(partner);
+    for (auto [source, target] : llvm::enumerate(partners))
+      if (target)
+        pairLeaves(sources[source], targets[*target], leaves);
+    return areInOrder(leaves);
+  };
   auto partners = assignPairs(
       sources.size(), pairs, [](unsigned, unsigned) { return false; }, found,
-      averageHint, pairsAreInOrder());
+      averageHint, isInOrder);
   for (const Ambiguity &ambiguity : found)
     reportAmbiguity(sources[ambiguity.from],
                     llvm::map_to_vector(ambiguity.to, [&](unsigned target) {
@@ -496,16 +504,14 @@ TreeMatcher::findHighest(ArrayRef<Candidate> candidates) const {
 // Order and hints, which only count if all pairs so far agree with them
 //===----------------------------------------------------------------------===//
 
-bool TreeMatcher::pairsAreInOrder() const {
-  bool inOrder = true;
-  std::optional<unsigned> last;
-  for (std::optional<unsigned> other : partner) {
-    if (!other)
-      continue;
-    inOrder &= !last || *last < *other;
-    last = other;
-  }
-  return inOrder;
+/// Adds the pairs of the leaves of two subtrees, if they fit.
+void TreeMatcher::pairLeaves(
+    unsigned source, unsigned target,
+    SmallVectorImpl<std::optional<unsigned>> &leaves) const {
+  const Subtree &tree = toForest.trees[target];
+  for (auto &[path, leaf] : fromForest.trees[source].leaves)
+    if (auto it = tree.leaves.find(path); it != tree.leaves.end())
+      leaves[leaf] = it->second;
 }
 
 bool TreeMatcher::pairsAgreeWithHints() const {

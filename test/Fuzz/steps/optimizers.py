@@ -225,6 +225,17 @@ def proximal(rate=5 * RATE):
     return lambda params: params, step
 
 
+def adams_bashforth(rate=RATE):
+    """A multistep method: combines the last three gradients."""
+
+    def step(objective, params, state):
+        out, grads = objective(params)
+        move = lambda p, g, h, k: (p - rate * (23 * g - 16 * h + 5 * k) / 12).astype(p.dtype)
+        return tm(move, params, grads, state["g1"], state["g2"]), {"g1": grads, "g2": state["g1"]}, out
+
+    return lambda params: {name: tm(jnp.zeros_like, params) for name in ("g1", "g2")}, step
+
+
 def barzilai_borwein(rate=RATE):
     """Computes the rate from the last two points and gradients."""
 
@@ -262,7 +273,7 @@ def error_feedback(rate=5 * RATE):
     return lambda params: tm(jnp.zeros_like, params), step
 
 
-BY_HAND = {f"hand_{f.__name__}": f for f in (heavy_ball, nesterov, fista, svrg, lookahead, schedule_free, rollback, proximal, barzilai_borwein, sharpness_aware, error_feedback)}  # fmt: skip
+BY_HAND = {f"hand_{f.__name__}": f for f in (heavy_ball, nesterov, fista, svrg, lookahead, schedule_free, rollback, proximal, adams_bashforth, barzilai_borwein, sharpness_aware, error_feedback)}  # fmt: skip
 NAMES = ["sgd", *(name for name in OPTAX if name != "sgd"), *BY_HAND]
 
 
