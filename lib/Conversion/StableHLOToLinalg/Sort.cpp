@@ -18,6 +18,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -164,14 +165,20 @@ struct SortLowering : OpConversionPattern<stablehlo::SortOp> {
       rewriter.replaceOp(op, adaptor.getInputs());
       return success();
     }
+    // A tensor that is sorted twice would be written in place by two results.
+    llvm::SmallSetVector<Value, 4> inputs(adaptor.getInputs().begin(),
+                                          adaptor.getInputs().end());
+    SmallVector<unsigned> place;
+    for (Value input : adaptor.getInputs())
+      place.push_back(llvm::find(inputs, input) - inputs.begin());
     bool unsupported = false;
-    SmallVector<Value> results = mergeSort(
-        rewriter, op.getLoc(), adaptor.getInputs(),
+    SmallVector<Value> sorted = mergeSort(
+        rewriter, op.getLoc(), inputs.getArrayRef(),
         dimension < 0 ? dimension + rank : dimension,
         [&](OpBuilder &b, Location loc, ValueRange l, ValueRange r) -> Value {
           SmallVector<Value> arguments;
-          for (auto [first, second] : llvm::zip(l, r))
-            arguments.append({first, second});
+          for (unsigned i : place)
+            arguments.append({l[i], r[i]});
           auto answer = emitBody(b, loc, op.getComparator().front(), arguments);
           unsupported |= failed(answer);
           if (failed(answer))
@@ -180,7 +187,8 @@ struct SortLowering : OpConversionPattern<stablehlo::SortOp> {
         });
     if (unsupported)
       return failure();
-    rewriter.replaceOp(op, results);
+    rewriter.replaceOp(
+        op, llvm::map_to_vector(place, [&](unsigned i) { return sorted[i]; }));
     return success();
   }
 };

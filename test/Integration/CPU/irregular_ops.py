@@ -60,6 +60,9 @@ for dtype in (np.int8, np.uint8, np.int16, np.uint32, np.int64, np.uint64, np.bo
     case("sort", f"type {np.dtype(dtype)}", lax.sort, values)
     case("sort", f"argsort of {np.dtype(dtype)}", lambda x: jnp.argsort(x, descending=True), values)
 case("sort", "values along", lambda k, x, y: lax.sort([k, x, y], num_keys=1), ints(0, 6, 50), f32(50), ints(0, 2, 50) > 0)
+# JAX sorts the positions twice if it differentiates argsort.
+case("sort", "one operand twice", lambda k, i: (lax.sort([k, i, i], num_keys=1)[1:], jnp.outer(i, i)), odd, np.arange(13))
+case("sort", "one key twice", lambda k, x: lax.sort([k, k, x], num_keys=2), np.arange(13) % 3, odd)
 case("sort", "two keys", lambda k, l, x: lax.sort([k, l, x], num_keys=2, dimension=0), ints(0, 3, 30, 4), f32(30, 4), ints(0, 99, 30, 4))
 case("sort", "median", lambda x: jnp.median(x, axis=1), f32(5, 31))
 case("sort", "searchsorted", lambda a, v: jnp.searchsorted(jnp.sort(a), v, method="sort"), f32(33), f32(9))
