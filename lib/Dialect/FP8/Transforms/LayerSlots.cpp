@@ -65,6 +65,8 @@ static void addCounters(Value index, SmallVectorImpl<LayerSlot> &slots) {
     Operation *op = value.getDefiningOp();
     if (auto slice = dyn_cast_or_null<stablehlo::DynamicSliceOp>(op))
       llvm::append_range(open, slice.getStartIndices());
+    else if (isa_and_nonnull<stablehlo::OptimizationBarrierOp>(op))
+      open.push_back(op->getOperand(cast<OpResult>(value).getResultNumber()));
     else if (isa_and_nonnull<stablehlo::AddOp, stablehlo::SubtractOp,
                              stablehlo::MulOp, stablehlo::DivOp,
                              stablehlo::RemOp, stablehlo::NegOp,

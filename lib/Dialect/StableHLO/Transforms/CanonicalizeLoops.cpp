@@ -131,6 +131,8 @@ struct CounterReaders {
         barriers.push_back(barrier);
       else if (auto slice = dyn_cast<DynamicSliceOp>(op))
         slices.push_back(slice);
+      else if (auto gather = dyn_cast<GatherOp>(op))
+        gathers.push_back(gather);
       else if (auto scatter = dyn_cast<ScatterOp>(op))
         scatters.push_back(scatter);
       else if (isCounterArithmetic(op))
@@ -142,6 +144,8 @@ struct CounterReaders {
     bool changed = false;
     for (Operation *op : arithmetic)
       changed |= simplifyByRange(op);
+    for (GatherOp gather : gathers)
+      changed |= gatherToSlice(gather);
     for (ScatterOp scatter : scatters)
       changed |= scatterToUpdate(scatter);
     for (OptimizationBarrierOp barrier : barriers)
@@ -152,6 +156,7 @@ struct CounterReaders {
   }
 
   SmallVector<Operation *> arithmetic;
+  SmallVector<GatherOp> gathers;
   SmallVector<ScatterOp> scatters;
   SmallVector<DynamicSliceOp> slices;
   SmallVector<OptimizationBarrierOp> barriers;

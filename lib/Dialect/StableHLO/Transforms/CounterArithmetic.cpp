@@ -142,15 +142,52 @@ static std::optional<int64_t> matchOneWindow(ScatterOp op) {
   return dims[0];
 }
 
+/// Returns the scalar that indices are a copy of; null if there is none.
+static Value getScalarIndex(Value indices) {
+  if (cast<RankedTensorType>(indices.getType()).getNumElements() != 1)
+    return {};
+  while (isa_and_nonnull<BroadcastInDimOp, ReshapeOp>(indices.getDefiningOp()))
+    indices = indices.getDefiningOp()->getOperand(0);
+  bool isScalar = cast<RankedTensorType>(indices.getType()).getRank() == 0;
+  return isScalar ? indices : Value();
+}
+
+/// Returns start indices that are zero but for one dimension.
+static SmallVector<Value> getStarts(OpBuilder &b, Location loc, Value index,
+                                    int64_t dim, int64_t rank) {
+  SmallVector<Value> starts(rank, index);
+  for (int64_t i = 0; i < rank; ++i)
+    if (i != dim)
+      starts[i] = integerConstant(b, loc, index.getType(), 0);
+  return starts;
+}
+
+bool stablehlo::gatherToSlice(GatherOp op) {
+  auto numbers = op.getDimensionNumbers();
+  ArrayRef<int64_t> dims = numbers.getStartIndexMap();
+  Value index = getScalarIndex(op.getStartIndices());
+  if (!index || dims.size() != 1 || !numbers.getOperandBatchingDims().empty() ||
+      !op->getParentOfType<WhileOp>())
+    return false;
+  OpBuilder b(op);
+  auto type = cast<RankedTensorType>(op.getOperand().getType());
+  Value slice = DynamicSliceOp::create(
+      b, op.getLoc(), type.clone(op.getSliceSizes()), op.getOperand(),
+      getStarts(b, op.getLoc(), index, dims[0], type.getRank()),
+      op.getSliceSizesAttr());
+  if (slice.getType() != op.getType())
+    slice = ReshapeOp::create(b, op.getLoc(), op.getType(), slice);
+  op.getResult().replaceAllUsesWith(slice);
+  op.erase();
+  return true;
+}
+
 bool stablehlo::scatterToUpdate(ScatterOp op) {
   std::optional<int64_t> dim = matchOneWindow(op);
-  if (!dim)
-    return false;
-  Value index = op.getScatterIndices();
-  while (isa_and_nonnull<BroadcastInDimOp, ReshapeOp>(index.getDefiningOp()))
-    index = index.getDefiningOp()->getOperand(0);
-  std::optional<AffineIndex> affine = matchAffineIndex(index);
-  if (!affine || cast<RankedTensorType>(index.getType()).getRank() != 0)
+  Value index = dim ? getScalarIndex(op.getScatterIndices()) : Value();
+  std::optional<AffineIndex> affine =
+      index ? matchAffineIndex(index) : std::nullopt;
+  if (!affine)
     return false;
   Value input = op.getInputs()[0], update = op.getUpdates()[0];
   auto type = cast<RankedTensorType>(input.getType());
@@ -160,9 +197,7 @@ bool stablehlo::scatterToUpdate(ScatterOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   auto windowType = type.clone(window);
-  SmallVector<Value> starts(type.getRank());
-  for (int64_t i = 0; i < type.getRank(); ++i)
-    starts[i] = i == *dim ? index : integerConstant(b, loc, index.getType(), 0);
+  SmallVector<Value> starts = getStarts(b, loc, index, *dim, type.getRank());
   if (update.getType() != windowType)
     update = ReshapeOp::create(b, loc, windowType, update);
   Value old = DynamicSliceOp::create(b, loc, windowType, input, starts,

@@ -69,6 +69,11 @@ bool canonicalizeCase(CaseOp op);
 /// (CounterArithmetic.cpp).
 bool simplifyByRange(Operation *op);
 
+/// Replaces a gather of one window at a scalar in a loop, which JAX writes for
+/// `jnp.take(x, i, 0)` and `x.at[i].get`, by a slice. Both clamp the index
+/// (CounterArithmetic.cpp).
+bool gatherToSlice(GatherOp op);
+
 /// Replaces a scatter of one window at a counter, which JAX writes for
 /// `x.at[i].set`, by an update of a slice, if the counter stays inside the
 /// tensor (CounterArithmetic.cpp).

@@ -298,8 +298,20 @@ struct MergeBroadcasts : public OpRewritePattern<stablehlo::BroadcastInDimOp> {
   }
 };
 
-/// Replaces a sum over dimensions of size one by a reshape. JAX sums the
-/// gradient of a bias over the dimensions that it has added itself.
+/// Returns true if `init` is the neutral element of `op`.
+bool isNeutral(Operation &op, Value init) {
+  if (isa<stablehlo::AddOp>(op)) {
+    std::optional<APFloat> number = getFloatSplat(init);
+    return number && number->isZero();
+  }
+  std::optional<APInt> flag = getIntSplat(init);
+  return isa<stablehlo::AndOp>(op) && flag && flag->isAllOnes();
+}
+
+/// Replaces a sum over dimensions of size one by a reshape, and so a
+/// conjunction. JAX sums the gradient of a bias over the dimensions that it has
+/// added itself, and asks whether all indices are valid, of which there may be
+/// one.
 struct ReduceOfUnitDims : public OpRewritePattern<stablehlo::ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(stablehlo::ReduceOp op,
@@ -311,15 +323,14 @@ struct ReduceOfUnitDims : public OpRewritePattern<stablehlo::ReduceOp> {
     if (llvm::any_of(op.getDimensions(),
                      [&](int64_t dim) { return type.getDimSize(dim) != 1; }))
       return failure();
-    std::optional<APFloat> init = getFloatSplat(op.getInitValues().front());
     Block &body = op.getBody().front();
-    auto add = dyn_cast<stablehlo::AddOp>(body.front());
-    if (!init || !init->isZero() || !add ||
-        body.getTerminator()->getOperand(0) != add.getResult() ||
-        !((add.getLhs() == body.getArgument(0) &&
-           add.getRhs() == body.getArgument(1)) ||
-          (add.getLhs() == body.getArgument(1) &&
-           add.getRhs() == body.getArgument(0))))
+    Operation &first = body.front();
+    if (!isNeutral(first, op.getInitValues().front()) ||
+        body.getTerminator()->getOperands() != first.getResults() ||
+        !((first.getOperand(0) == body.getArgument(0) &&
+           first.getOperand(1) == body.getArgument(1)) ||
+          (first.getOperand(0) == body.getArgument(1) &&
+           first.getOperand(1) == body.getArgument(0))))
       return failure();
     rewriter.replaceOpWithNewOp<stablehlo::ReshapeOp>(
         op, op->getResult(0).getType(), input);

@@ -197,6 +197,35 @@ def layers_in_an_order():
 
 
 @step
+def backwards_remat():
+    """The recomputation reads its index behind a barrier."""
+    run = lambda p, x: scan(jax.checkpoint(lambda h, i: block(p, h, i)), x, jnp.arange(LAYERS)[::-1])
+    return indexed(run)
+
+
+@step
+def index_of_two_loops_remat():
+    layer = jax.checkpoint(lambda p, h, i, j: block(p, h, 2 * i + j))
+    inner = lambda p, i, h: scan(lambda h, j: layer(p, h, i, j), h, jnp.arange(2))
+    made = indexed(lambda p, x: scan(lambda h, i: inner(p, i, h), x, jnp.arange(2)[::-1]), (4,))
+    made.scales = of((2, 2), "layer")
+    return made
+
+
+@step
+def taken():
+    """A gather of one layer, with a check of its index."""
+    layer = lambda p, i: jnp.take(p["layer"], i, 0)
+    return indexed(lambda p, x: jax.lax.fori_loop(0, LAYERS, lambda i, h: h + relu(h @ layer(p, i)), x))
+
+
+@step
+def taken_at():
+    layer = lambda p, i: p["layer"].at[i].get(mode="fill", fill_value=0)
+    return indexed(lambda p, x: scan(lambda h, i: h + relu(h @ layer(p, i)), x, jnp.arange(LAYERS)))
+
+
+@step
 def changed_in_the_loop():
     """The loop changes the weight before it reads it."""
     normalized = lambda w: w / jnp.linalg.norm(w, axis=0)

@@ -260,6 +260,46 @@ func.func @remat(%p: tensor<i1>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4x
 
 // -----
 
+// `jnp.take(x, i, 0)`, whose only index is valid: a slice. Outside of loops,
+// and with several indices, a gather stays.
+// CHECK-LABEL: @gather
+// CHECK: "stablehlo.gather"(%arg0, %arg1)
+// CHECK: "stablehlo.gather"(%arg0, %arg2)
+// CHECK: } do {
+// CHECK-NEXT: %[[S:.*]] = stablehlo.dynamic_slice %arg0, %[[I:.*]], %{{.*}}, sizes = [1, 300]
+// CHECK-NEXT: %[[R:.*]] = stablehlo.reshape %[[S]] : (tensor<1x300xf32>) -> tensor<300xf32>
+// CHECK-NEXT: stablehlo.add %{{.*}}, %[[R]]
+func.func @gather(%x: tensor<5x300xf32>, %k: tensor<1xi32>, %l: tensor<2xi32>) -> (tensor<300xf32>, tensor<2x300xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %five = stablehlo.constant dense<5> : tensor<i32>
+  %true = stablehlo.constant dense<true> : tensor<i1>
+  %nan = stablehlo.constant dense<0x7FC00000> : tensor<300xf32>
+  %z = stablehlo.constant dense<0.0> : tensor<2x300xf32>
+  %f = stablehlo.constant dense<4> : tensor<1xi32>
+  %x0 = "stablehlo.gather"(%x, %k) <{dimension_numbers = #stablehlo.gather<offset_dims = [0], collapsed_slice_dims = [0], start_index_map = [0]>, slice_sizes = array<i64: 1, 300>, indices_are_sorted = false}> : (tensor<5x300xf32>, tensor<1xi32>) -> tensor<300xf32>
+  %0:3 = stablehlo.while(%i = %zero, %h = %x0, %s = %z) : tensor<i32>, tensor<300xf32>, tensor<2x300xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %five, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %j = stablehlo.broadcast_in_dim %i, dims = [] : (tensor<i32>) -> tensor<1xi32>
+    %c = stablehlo.compare LE, %j, %f, SIGNED : (tensor<1xi32>, tensor<1xi32>) -> tensor<1xi1>
+    %v = stablehlo.reduce(%c init: %true) applies stablehlo.and across dimensions = [0] : (tensor<1xi1>, tensor<i1>) -> tensor<i1>
+    %g = "stablehlo.gather"(%x, %j) <{dimension_numbers = #stablehlo.gather<offset_dims = [0], collapsed_slice_dims = [0], start_index_map = [0]>, slice_sizes = array<i64: 1, 300>, indices_are_sorted = false}> : (tensor<5x300xf32>, tensor<1xi32>) -> tensor<300xf32>
+    %m = stablehlo.broadcast_in_dim %v, dims = [] : (tensor<i1>) -> tensor<300xi1>
+    %w = stablehlo.select %m, %g, %nan : tensor<300xi1>, tensor<300xf32>
+    %a = stablehlo.add %h, %w : tensor<300xf32>
+    %q = "stablehlo.gather"(%x, %l) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 300>, indices_are_sorted = false}> : (tensor<5x300xf32>, tensor<2xi32>) -> tensor<2x300xf32>
+    %t = stablehlo.add %s, %q : tensor<2x300xf32>
+    %n = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %n, %a, %t : tensor<i32>, tensor<300xf32>, tensor<2x300xf32>
+  }
+  return %0#1, %0#2 : tensor<300xf32>, tensor<2x300xf32>
+}
+
+// -----
+
 // `x.at[4 - i].add(y)`; the last iteration of `x.at[i + 1].set(y)` is outside.
 // CHECK-LABEL: @scatter
 // CHECK: %[[U:.*]] = stablehlo.reshape %arg1 : (tensor<300xf32>) -> tensor<1x300xf32>
