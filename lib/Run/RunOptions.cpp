@@ -15,22 +15,72 @@ using namespace fp8run;
 // Mistakes
 //===----------------------------------------------------------------------===//
 
-bool fp8run::splitPair(const std::string &text, std::string &key,
-                       std::string &value) {
-  size_t at = text.rfind('=');
-  if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    return false;
+/// The places of '=' outside of brackets and quotes, in which a key of a tree
+/// may hold one; all places if these are not closed.
+static std::vector<size_t> findSeparators(const std::string &text) {
+  std::vector<size_t> outside, all;
+  char quote = 0;
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '=') {
+      all.push_back(i);
+      if (!quote && depth == 0)
+        outside.push_back(i);
+    } else if (quote) {
+      i += c == '\\';
+      quote = c == quote ? 0 : quote;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else {
+      depth += (c == '[') - (c == ']');
+    }
+  }
+  return quote || depth != 0 ? all : outside;
+}
+
+static bool splitAt(size_t at, const std::string &text, std::string &key,
+                    std::string &value) {
   key = text.substr(0, at);
   value = text.substr(at + 1);
-  return true;
+  return !key.empty() && !value.empty();
+}
+
+bool fp8run::splitPair(const std::string &text, std::string &key,
+                       std::string &value) {
+  std::vector<size_t> places = findSeparators(text);
+  return !places.empty() && splitAt(places.back(), text, key, value);
+}
+
+static bool exists(const std::string &file) {
+  return access(file.c_str(), F_OK) == 0;
+}
+
+/// The file of `FILE[:TENSOR]`. File names may hold colons too: the longest
+/// name that exists is one. "" if none exists.
+static std::string findFile(std::string file) {
+  for (size_t at; !exists(file) && (at = file.rfind(':')) != std::string::npos;)
+    file.resize(at);
+  return exists(file) ? file : "";
+}
+
+/// Splits `PATH=FILE[:TENSOR]`. Both may hold '=': the first one before a file
+/// that exists separates; if there is none, the first one.
+static bool splitBatch(const std::string &text, std::string &path,
+                       std::string &file) {
+  std::vector<size_t> places = findSeparators(text);
+  for (size_t at : places)
+    if (splitAt(at, text, path, file) && !findFile(file).empty())
+      return true;
+  return !places.empty() && splitAt(places.front(), text, path, file);
 }
 
 /// The first of `texts` that is no `KEY=VALUE`, as a mistake.
-static std::string findPairMistake(const char *option,
-                                   const std::vector<std::string> &texts) {
+static std::string findBatchMistake(const char *option,
+                                    const std::vector<std::string> &texts) {
   std::string key, value;
   for (const std::string &text : texts)
-    if (!splitPair(text, key, value))
+    if (!splitBatch(text, key, value))
       return std::string("expected --") + option + " KEY=VALUE but got '" +
              text + "'";
   return "";
@@ -97,16 +147,17 @@ std::string RunOptions::findMistake() const {
                      : "expected --init INIT.mlir or --init W.safetensors";
   if (dataFiles.empty() && batches.empty() && !isExportAlone())
     return "expected --data FILE... or --batch PATH=FILE";
-  if (std::string mistake = findPairMistake("batch", batches); !mistake.empty())
+  if (std::string mistake = findBatchMistake("batch", batches);
+      !mistake.empty())
     return mistake;
-  return findPairMistake("eval-batch", evalBatches);
+  return findBatchMistake("eval-batch", evalBatches);
 }
 
 std::vector<std::string> RunOptions::batchPaths() const {
   std::vector<std::string> paths;
   std::string key, value;
   for (const std::string &text : batches)
-    if (splitPair(text, key, value))
+    if (splitBatch(text, key, value))
       paths.push_back(key);
   return paths;
 }
@@ -131,17 +182,10 @@ public:
 private:
   void add(const std::string &text) {
     std::string path, value;
-    if (!splitPair(text, path, value))
+    if (!splitBatch(text, path, value))
       return;
-    // File names may hold colons too: the longest name that exists is one.
-    auto exists = [](const std::string &file) {
-      return access(file.c_str(), F_OK) == 0;
-    };
-    std::string file = value;
-    for (size_t at;
-         !exists(file) && (at = file.rfind(':')) != std::string::npos;)
-      file.resize(at);
-    if (!exists(file))
+    std::string file = findFile(value);
+    if (file.empty())
       file = value.substr(0, value.find(':'));
     const char *tensor = file.size() + 1 < value.size()
                              ? keep(value.substr(file.size() + 1))

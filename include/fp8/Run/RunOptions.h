@@ -64,8 +64,8 @@ struct RunOptions {
 /// What is wrong with a number of threads; "" if nothing.
 std::string findThreadsMistake(int64_t threads);
 
-/// `KEY=VALUE`: paths may hold '=' only inside quotes, so the last one
-/// separates. False if it is none.
+/// `KEY=VALUE`: the last '=' outside of brackets and quotes separates. False if
+/// there is none.
 bool splitPair(const std::string &text, std::string &key, std::string &value);
 
 /// Prints what the package has to say before the first step.

@@ -203,6 +203,20 @@ def evaluates(f):
     f.fails(r"expected --eval EVAL.mlir with --eval-batch", args=f.sources("--eval-batch"))
 
 
+def files_of_odd_names(f):
+    """File names hold what separates the parts of an option."""
+    log, _ = f.train("even", steps=2)
+    folder = f.folder / "b2=0.9:a='1"
+    folder.mkdir()
+    (folder / "x=1.npy").write_bytes((f.folder / "x.npy").read_bytes())
+    (folder / "a.safetensors").write_bytes((f.folder / "a.safetensors").read_bytes())
+    files = {"x": "x=1.npy", **{name: f"a.safetensors:{name}" for name in ("rows", "mask", "weight")}}
+    batches = [part for name, file in files.items() for part in ("--batch", f"batch['{name}']={folder}/{file}")]
+    odd, _ = f.train("odd", steps=2, batches=batches)
+    assert t.losses(odd) == t.losses(log) and fed(odd).tolist() == fed(log).tolist()
+    f.fails(r"cannot open '[^']*b2=0.8/x.npy'", batches=[*f.sources(names=("rows", "mask", "weight")), "--batch", f"batch['x']={f.folder}/b2=0.8/x.npy"])
+
+
 def mistakes(f):
     def other(name, file):
         return [*f.sources(names=[n for n in ("rows", "mask", "weight", "x") if n != name]), "--batch", f"batch['{name}']={f.folder / file}"]
@@ -231,7 +245,7 @@ def mistakes(f):
 
 def main():
     f = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]))
-    for check in (rows_and_epochs, resumes, keys_advance, micro_batches, evaluates, mistakes):
+    for check in (rows_and_epochs, resumes, keys_advance, micro_batches, evaluates, files_of_odd_names, mistakes):
         check(f)
         print("PASS", check.__name__)
 
