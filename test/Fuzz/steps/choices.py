@@ -45,7 +45,7 @@ CHOICES = {
     "donate": (["no", "yes"], 1),
     "debug": (["yes", "no", "stripped"], 1),
     "logits": (["whole", "sliced"], 2),
-    "recipe": (["tensorwise", "rowwise", "blockwise", "mxfp8", "delayed", "fp8_lm", "scaling_fp8", "coat", "switchback", "rowwise_gw_hp", "bf16"], 1),
+    "recipe": (["tensorwise", "fp8", "rowwise", "blockwise", "mxfp8", "delayed", "fp8_lm", "scaling_fp8", "coat", "switchback", "rowwise_gw_hp", "bf16"], 1),
 }
 
 

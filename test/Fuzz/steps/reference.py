@@ -15,6 +15,8 @@ TIMES = 3
 # XLA may add all elements of a mean one after another: for 1536 of them its f32 result is
 # 1.7e-5 from f64.
 SUM = 3e-5
+# The smallest normal number of f32: XLA may flush smaller scalars to zero.
+TINY = float(np.finfo(np.float32).tiny)
 ULPS = 4
 # The XLA options that random_steps.py disables.
 OPTIMIZED = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False, "xla_cpu_use_fusion_emitters": True}
