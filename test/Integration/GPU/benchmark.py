@@ -12,6 +12,9 @@ import struct
 import subprocess
 import sys
 
+import ml_dtypes
+import numpy as np
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 folder, driver = pathlib.Path(sys.argv[1]), sys.argv[2]
 folder.mkdir(parents=True)
@@ -32,7 +35,7 @@ results = run("device,probes,copy,kernels,example,models", 0)
 assert results["device"]["name"] == "GPU emulator", results["device"]
 kernels = results["kernels"]["kernels"]
 sets = {kernel["set"] for kernel in kernels}
-assert sets == {"example-tensorwise", "dot-64-128-96", "dot-64-96-128_dgrad", "dot-128-96-64_wgrad"}, sets
+assert sets == {"example-tensorwise", "dot-64-128-96", "dot-64-64-4096", "dot-64-96-128_dgrad", "dot-128-96-64_wgrad"}, sets
 entries = [entry for folder in (bundle / "kernels").iterdir() for entry in json.loads((folder / "kernels.json").read_text())["kernels"]]
 assert sum(len(entry["maps"]) == 2 for entry in entries) >= 2, "expected dots with TMA"
 probes = {probe["name"]: probe for probe in results["probes"]["probes"]}
@@ -40,15 +43,54 @@ assert len(probes) == 16 and all(probe["agrees"] and probe["differing"] == 0 for
 assert probes["sums-e4m3-e5m2"]["elements"] == 2048 and probes["to-e4m3"]["elements"] == 4096, probes
 assert {kernel["kind"] for kernel in kernels} == {"dot", "quantize", "attention", "update", "other"}, kernels
 assert len(kernels) > 20 and all(kernel["samples"] > 0 and kernel["wrong"] == 0 for kernel in kernels), kernels
+dots = {kernel["set"]: kernel for kernel in kernels if kernel["set"].startswith("dot-")}
+assert all(dot["sums"] == "f32" and dot["beyond_f32"] == 0 for dot in dots.values()), dots
 assert any(kernel["label"].startswith("attention ") for kernel in kernels)
 assert results["example"]["tensorwise"]["agrees"] and results["example"]["tensorwise"]["bit_equal"]
 assert {"bf16", "tensorwise"} <= set(results["models"]["tiny"]) and results["models"]["tiny"]["bf16"]["tokens_per_second"] > 0
 
-# A wrong sample and a wrong loss are reported.
+
+
+def operands(kernel, m, n, k):
+    """Returns the operands of a dot in float64, and its result as the manifest describes it."""
+    described = json.loads((kernel / "kernels.json").read_text())
+    entry, period = described["kernels"][0], described["period"]
+    data = np.frombuffer((kernel / f"{entry['name']}.in").read_bytes()[: 2 * period], ml_dtypes.float8_e4m3fn).astype(np.float64)
+    return np.resize(data[:period], (m, k)), np.resize(data[period:], (n, k)).T, entry["arguments"][2]
+
+
+def add_like_hopper(a, b, bits=13):
+    """Adds 32 products and the sum so far, each truncated to the fraction bits that the largest of them leaves."""
+    total = np.zeros((a.shape[0], b.shape[1]))
+    for at in range(0, a.shape[1], 32):
+        terms = np.concatenate([a[:, at : at + 32, None] * b[None, at : at + 32, :], total[:, None, :]], 1)
+        unit = 2.0 ** (np.floor(np.log2(np.abs(terms).max(1))) - bits)
+        total = np.trunc(terms / unit[:, None]).sum(1) * unit
+    return total
+
+
+# The bound of a tensor core holds for sums that are truncated as Hopper truncates them, which that of f32 does not; exchanged rows exceed it.
+for m, n, k in ((64, 128, 96), (64, 64, 4096)):
+    a, b, result = operands(bundle / "kernels" / f"dot-{m}-{n}-{k}", m, n, k)
+    exact, bound = a @ b, result["core_bound"]
+    for at, code in result["samples"]:
+        assert abs(struct.unpack("<f", bytes.fromhex(code))[0] - exact.flat[at]) <= result["bound"], (k, at)
+    error = np.abs(add_like_hopper(a, b) - exact).max()
+    assert result["bound"] < error < bound / 2 < 20 * error, (k, error, bound)
+    exchanged = np.abs(exact[0] - exact[1])
+    assert (exchanged > bound).mean() > 0.75, (k, (exchanged > bound).mean())
+
+# Sums with fewer bits, a wrong sample and a wrong loss are reported.
+path = bundle / "kernels" / "dot-64-64-4096" / "kernels.json"
+manifest = json.loads(path.read_text())
+result = next(argument for argument in manifest["kernels"][0]["arguments"] if "samples" in argument)
+value = struct.unpack("<f", bytes.fromhex(result["samples"][9][1]))[0]
+result["samples"][9][1] = struct.pack("<f", value + result["core_bound"] / 2).hex()
+path.write_text(json.dumps(manifest))
 path = bundle / "kernels" / "dot-64-128-96" / "kernels.json"
 manifest = json.loads(path.read_text())
 result = next(argument for argument in manifest["kernels"][0]["arguments"] if "samples" in argument)
-result["samples"][17][1] = "0000c842"  # 100 in f32
+result["samples"][17][1] = "00409c45"  # 5000 in f32
 path.write_text(json.dumps(manifest))
 description = json.loads((bundle / "bundle.json").read_text())
 description["example"]["tensorwise"][1] += 0.02
@@ -65,6 +107,8 @@ results = run("probes", 1)
 assert sorted(results["probes"]["bad"]) == sorted(changes), results["probes"]["bad"]
 results = run("kernels,example", 1)
 assert results["kernels"]["bad"] == ["dot_64x128x96"], results["kernels"]["bad"]
+few = next(kernel for kernel in results["kernels"]["kernels"] if kernel["set"] == "dot-64-64-4096")
+assert few["sums"] == "14 bits" and few["beyond_f32"] == 1 and few["wrong"] == 0, few
 assert results["example"]["tensorwise"]["agrees"] is False
 
 # Without a driver every part reports it.

@@ -3,7 +3,9 @@
 // Runs every kernel of a stage-4 module on the CPU and in the emulator, on the
 // same random inputs, and prints one line per kernel that compares the results.
 // Kernels without a dot must agree bitwise (all NaNs count as equal), dots
-// within a bound that depends on the type of the result.
+// within a bound that depends on the type of the result. The emulator adds in
+// f32; a card's tensor cores may keep fewer bits, for which --samples writes a
+// second bound.
 //
 // With --samples=DIR nothing is emulated. DIR then gets the files that a
 // machine with a card needs to check and time the kernels (benchmarks/gpu):
@@ -107,8 +109,9 @@ void writeNumber(char *bytes, Type type, double number) {
   std::memcpy(bytes, &bits, elementBytes(type));
 }
 
-/// Returns floats of many magnitudes, some negative, or small integers.
-Bytes randomBytes(MemRefType type, std::mt19937_64 &random) {
+/// Returns floats of many magnitudes, one in `signs` negative, or small
+/// integers.
+Bytes randomBytes(MemRefType type, std::mt19937_64 &random, unsigned signs) {
   Type element = type.getElementType();
   int64_t bytes = elementBytes(element);
   Bytes result(type.getNumElements() * bytes);
@@ -118,7 +121,7 @@ Bytes randomBytes(MemRefType type, std::mt19937_64 &random) {
     if (isa<Float8E8M0FNUType>(element)) {
       *at = static_cast<char>(120 + random() % 14);
     } else if (isa<FloatType>(element)) {
-      double number = std::exp(normal(random)) * (random() % 4 ? 1 : -1);
+      double number = std::exp(normal(random)) * (random() % signs ? 1 : -1);
       writeNumber(at, element, number);
     } else {
       uint64_t number = element.isInteger(1) ? random() % 2 : random() % 100;
@@ -162,7 +165,16 @@ struct KernelInfo {
   SmallVector<MemRefType> types;
   SmallVector<Access> accesses;
   bool hasDot = false;
+  /// How a tensor core adds the dot: the fraction bits that it keeps, or 0 if
+  /// it has no part in it, and the number of products of a sum.
+  int coreBits = 0;
+  int64_t products = 0;
   int64_t tasks = 0, scratch = 0; // on the CPU
+
+  /// One in so many inputs is negative. A sum that drifts away from zero would
+  /// gather the truncations of a tensor core, which all point to zero, and hide
+  /// mistakes behind its size.
+  unsigned signs() const { return coreBits ? 2 : 4; }
   GPULaunchAttr launch;
   std::string label;
   Cost cost;
@@ -216,6 +228,24 @@ private:
 
 } // namespace
 
+/// Describes how a tensor core adds the products of a dot. Hopper is known to
+/// keep 13 fraction bits of FP8 products; those of 16 bits have f32's 23.
+static void describeSums(linalg::GenericOp dot, KernelInfo &info) {
+  FailureOr<ContractionDims> dims = inferContractionDims(dot);
+  if (failed(dims))
+    return;
+  info.products = 1;
+  SmallVector<int64_t> loops = dot.getStaticLoopRanges();
+  for (unsigned k : dims->k)
+    info.products *= loops[k];
+  unsigned widest = 0;
+  for (unsigned i : {0, 1})
+    widest =
+        std::max(widest, getElementTypeOrSelf(dot.getDpsInputOperand(i)->get())
+                             .getIntOrFloatBitWidth());
+  info.coreBits = widest == 8 ? 13 : widest == 16 ? 23 : 0;
+}
+
 void Checker::collect(ModuleOp module) {
   for (auto kernel : module.getOps<KernelOp>()) {
     KernelInfo info;
@@ -224,7 +254,10 @@ void Checker::collect(ModuleOp module) {
       info.types.push_back(cast<MemRefType>(type));
       info.accesses.push_back(kernel.getAccess(index));
     }
-    info.hasDot = contractionOf(kernel) != nullptr;
+    if (linalg::GenericOp dot = contractionOf(kernel)) {
+      info.hasDot = true;
+      describeSums(dot, info);
+    }
     kernels.push_back(info);
   }
   CostReport report = makeCostReport(module);
@@ -429,11 +462,29 @@ static double boundOf(Type type) {
                                  format.getFloatSemantics())));
 }
 
+/// Returns how far the sums of a tensor core may differ from exact ones,
+/// relative to the largest number of the result. For each instruction, a tensor
+/// core aligns the products (32 bytes along k) and the sum so far to the
+/// largest of them, and truncates all to f fraction bits.
+///
+/// A truncation loses less than u = 2^-f M, where M is the largest sum or
+/// product. If signs are even, sums are random walks, so M is the largest
+/// number of the result. The truncations of products have even signs, too: each
+/// has a variance of at most u^2/3, K of them have a deviation of 0.58 sqrt(K)
+/// u, and 6 deviations are 3.5 sqrt(K) u. Those of the sum itself, one an
+/// instruction, all point to zero: at most u each.
+static double coreBoundOf(const KernelInfo &kernel) {
+  double products = kernel.products,
+         perInstruction = kernel.coreBits == 13 ? 32 : 16;
+  double truncations = 3.5 * std::sqrt(products) + products / perInstruction;
+  return std::ldexp(truncations, -kernel.coreBits);
+}
+
 bool Checker::checkKernel(const KernelInfo &kernel) {
   std::mt19937_64 random(std::hash<std::string>()(kernel.name));
   std::vector<Bytes> inputs;
   for (MemRefType type : kernel.types)
-    inputs.push_back(randomBytes(type, random));
+    inputs.push_back(randomBytes(type, random, kernel.signs()));
   std::vector<Bytes> expected = inputs;
   runOnCPU(kernel, expected);
   bool isGood = true;
@@ -517,7 +568,7 @@ void Checker::writeSamples(const KernelInfo &kernel,
   std::vector<Bytes> buffers;
   for (MemRefType type : kernel.types) {
     auto block = MemRefType::get({kPeriod}, type.getElementType());
-    Bytes own = randomBytes(block, random), all;
+    Bytes own = randomBytes(block, random, kernel.signs()), all;
     blocks.append(own.begin(), own.end());
     size_t bytes = type.getNumElements() * elementBytes(type.getElementType());
     while (all.size() < bytes)
@@ -537,6 +588,9 @@ void Checker::writeSamples(const KernelInfo &kernel,
           std::isfinite(value))
         scale = std::max(scale, std::abs(value));
     json.attribute("bound", kernel.hasDot ? boundOf(element) * scale : 0.0);
+    if (kernel.coreBits)
+      json.attribute("core_bound",
+                     (boundOf(element) + coreBoundOf(kernel)) * scale);
     json.attributeArray("samples", [&] {
       for (int64_t i = 0; i < std::min(count, kSamples); ++i) {
         // The stride differs from those of rows and columns.
@@ -565,6 +619,8 @@ void Checker::writeSamples(const KernelInfo &kernel,
     json.attribute("flops", static_cast<int64_t>(kernel.cost.flops));
     json.attribute("dot_flops", static_cast<int64_t>(kernel.cost.dotFlops));
     json.attribute("bytes", static_cast<int64_t>(kernel.cost.bytes));
+    if (kernel.coreBits) // and the one before the fraction
+      json.attribute("core_bits", kernel.coreBits + 1);
     json.attributeArray("arguments", [&] {
       for (unsigned index = 0; index < kernel.types.size(); ++index)
         json.object([&] {
