@@ -978,7 +978,7 @@ typedef struct fp8_train_options {
   const char *fingerprint; /* of module, recipe and compiler; or NULL        */
   uint64_t seed;
   int64_t steps;            /* in total, those before a resume included      */
-  int64_t checkpoint_every; /* 0: at the end only                            */
+  int64_t checkpoint_every; /* 0: at the end only; < 0: none, not even then  */
   int64_t keep_checkpoints; /* how many of the newest stay; 0: all           */
   int64_t eval_every;       /* 0: at the end only (with eval)                */
   int64_t log_every;        /* lines where stdout is no terminal; 0: 10      */

@@ -122,6 +122,10 @@ std::string RunOptions::findMistake() const {
     return "expected --rank-timeout SECONDS with SECONDS >= 0";
   if (rankTimeout > 0 && !dataParallel)
     return "expected --data-parallel with --rank-timeout";
+  if (noCheckpoints && (checkpointEvery > 0 || shardedCheckpoints))
+    return std::string("expected --no-checkpoints or --") +
+           (shardedCheckpoints ? "sharded-checkpoints" : "checkpoint-every") +
+           " but got both";
   if (shardedCheckpoints && !dataParallel)
     return "expected --data-parallel with --sharded-checkpoints";
   if (zero > 1)
@@ -342,7 +346,7 @@ int fp8run::train(const RunOptions &run, const fp8_package *package) {
   options.out_dir = run.outDir.c_str();
   options.seed = run.seed;
   options.steps = run.isExportAlone() ? checkpointStep(run.outDir) : run.steps;
-  options.checkpoint_every = run.checkpointEvery;
+  options.checkpoint_every = run.noCheckpoints ? -1 : run.checkpointEvery;
   options.eval_every = run.evalEvery;
   options.log_every = run.logEvery;
   options.threads = run.threads;

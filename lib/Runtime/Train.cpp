@@ -288,12 +288,11 @@ void Trainer::run() {
   writeProfile();
   printSummary();
   if (stopReason)
-    throw Error(FP8_STOPPED, str("stopped by an alarm: ", *stopReason,
-                                 "; resume from ", checkpoint));
+    throw Error(FP8_STOPPED,
+                str("stopped by an alarm: ", *stopReason, resumeHint()));
   if (shouldStop() && position.step < options.steps)
-    throw Error(FP8_INTERRUPTED,
-                str("interrupted after step ", position.step, " of ",
-                    options.steps, "; resume from ", checkpoint));
+    throw Error(FP8_INTERRUPTED, str("interrupted after step ", position.step,
+                                     " of ", options.steps, resumeHint()));
   if (!exporter)
     return;
   step->gather(/*only=*/0);

@@ -90,7 +90,8 @@ void Trainer::saveCheckpoint() {
     return;
   checkStateFinite();
   checkStateIsSame();
-  writeState();
+  if (options.checkpoint_every >= 0)
+    writeState();
 }
 
 /// Writes a checkpoint. Each rank writes the state that it owns, or a share if
@@ -148,6 +149,8 @@ std::string Trainer::saveAfter(const Error &error) {
       error.status != FP8_ERROR_RANK && !step->isDealt() && !step->hasParts();
   if (savedStep == position.step || position.step <= 0 || !isWriter())
     return message;
+  if (options.checkpoint_every < 0)
+    return message;
   try {
     if (!isWhole)
       throw error;
@@ -159,6 +162,11 @@ std::string Trainer::saveAfter(const Error &error) {
                           ? "; no checkpoint had been written"
                           : str("; the last checkpoint is ", checkpoint));
   }
+}
+
+/// Returns how to continue after a run that ended early, for its message.
+std::string Trainer::resumeHint() const {
+  return checkpoint.empty() ? "" : "; resume from " + checkpoint;
 }
 
 void Trainer::copyCheckpointPath() {

@@ -111,6 +111,7 @@ private:
   void writeProfile();
   void writeCollectives();
   void exportWeights();
+  std::string resumeHint() const;
   void copyCheckpointPath();
 
   // Messages.

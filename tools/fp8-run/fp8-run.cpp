@@ -207,6 +207,10 @@ struct Options {
       cl::desc("With --data-parallel: a rank that does not answer for this "
                "long has failed (0: 300)"),
       cl::value_desc("SECONDS")};
+  cl::opt<bool> noCheckpoints{
+      "no-checkpoints",
+      cl::desc("Write no checkpoint, not even at the end (the state is lost)"),
+      cl::cat(category)};
   cl::opt<bool> shardedCheckpoints{
       "sharded-checkpoints",
       cl::desc("With --data-parallel: each rank writes a share of the state to "
@@ -532,6 +536,7 @@ fp8run::RunOptions makeRunOptions() {
   run.dataParallel = flags->dataParallel;
   run.rankTimeout = flags->rankTimeout;
   run.shardedCheckpoints = flags->shardedCheckpoints;
+  run.noCheckpoints = flags->noCheckpoints;
   run.zero = flags->zero;
   run.globalAmax = flags->globalAmax;
   return run;

@@ -163,6 +163,9 @@ std::vector<Option> CommandLine::outputOptions() {
               "Print a progress line every N steps if the output is not a "
               "terminal",
               run.logEvery),
+      flag("no-checkpoints",
+           "Write no checkpoint, not even at the end (the state is lost)",
+           run.noCheckpoints),
       text("out", "DIR",
            "Directory of log, picture, reports and checkpoints (out)",
            run.outDir),

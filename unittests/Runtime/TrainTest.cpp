@@ -514,6 +514,33 @@ TEST_F(Train, KeepsTheNewestCheckpoints) {
   EXPECT_TRUE(exists(out + "/checkpoint-40.safetensors"));
 }
 
+TEST_F(Train, WritesNoCheckpointAtAll) {
+  options.checkpoint_every = -1;
+  hook = [](int32_t count, int32_t *) {
+    if (count == 12)
+      std::raise(SIGINT);
+  };
+  EXPECT_EQ(run(), FP8_INTERRUPTED);
+  EXPECT_HAS(error, "interrupted after step 13 of 40");
+  EXPECT_HAS_NOT(error, "resume");
+  hook = nullptr;
+  options.overwrite = 1;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  EXPECT_EQ(summary.last_step, 40);
+  EXPECT_STREQ(summary.checkpoint, "");
+  EXPECT_TRUE(exists(out + "/log.jsonl"));
+  for (int step : {13, 40})
+    EXPECT_FALSE(
+        exists(out + "/checkpoint-" + std::to_string(step) + ".safetensors"));
+}
+
+TEST_F(Train, ANonFiniteStateStopsARunWithoutCheckpoints) {
+  options.checkpoint_every = -1;
+  poisonedStep = 39;
+  EXPECT_NE(run(), FP8_OK);
+  EXPECT_HAS(error, "not finite");
+}
+
 //===----------------------------------------------------------------------===//
 // Initial values
 //===----------------------------------------------------------------------===//

@@ -48,6 +48,8 @@ struct RunOptions {
   double rankTimeout = 0;
   /// Each rank writes a share of a checkpoint.
   bool shardedCheckpoints = false;
+  /// No checkpoint is written, not even at the end.
+  bool noCheckpoints = false;
   /// Those, or null: see Ranks.
   fp8_group *group = nullptr;
 

@@ -240,6 +240,8 @@ def mistakes(f):
     f.fails(r"two sources", batches=[*f.sources(), *f.sources(names=["x"])])
     f.fails(r"no data for batch argument 'batch\['weight'\]' bf16\[4\]", batches=f.sources(names=("rows", "mask", "x")),
             args=["--role", "batch['weight']=batch"])  # fmt: skip
+    f.fails(r"expected --no-checkpoints or --checkpoint-every but got both", args=["--no-checkpoints", "--checkpoint-every", "2"])
+    f.fails(r"expected --no-checkpoints or --sharded-checkpoints but got both", args=["--no-checkpoints", "--sharded-checkpoints"])
     f.fails(r"--batch PATH=FILE with --shuffle", args=["--shuffle"], batches=[], rate=False)
 
 
