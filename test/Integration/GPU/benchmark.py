@@ -22,32 +22,37 @@ bundle = folder / "bundle"
 subprocess.run([sys.executable, ROOT / "benchmarks/gpu/make-bundle", bundle, "--tiny", "--target", "nvptx:sm_90a", "--gpu-image", "bitcode"], check=True)
 
 
-def run(parts, code, driver=driver):
+def run(parts, code, *arguments, driver=driver):
     """Runs some parts with the bundle's copy of the script, and returns the results."""
-    command = [sys.executable, bundle / "run", "--out", folder / "results.json", "--work", folder / "runs", "--parts", parts]
-    done = subprocess.run(command, env={**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_CAPABILITY": "90"}, capture_output=True, text=True)
+    command = [sys.executable, bundle / "run", "--out", folder / "results.json", "--work", folder / "runs", "--parts", parts, *arguments]
+    done = subprocess.run(list(map(str, command)), env={**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_CAPABILITY": "90"}, capture_output=True, text=True)
     print(done.stdout, done.stderr)
     assert done.returncode == code, f"expected exit code {code} but got {done.returncode}"
     return json.loads((folder / "results.json").read_text())
 
 
-results = run("device,probes,copy,kernels,example,models", 0)
+results = run("device,probes,copy,cublas,kernels,example,models", 0, driver=f"{driver}:{driver}/cublaslt")
+dots = {(dot["type"], dot["m"], dot["n"], dot["k"]) for dot in results["cublas"]["dots"] if "failure" not in dot}
+assert {(kind, *shape) for kind in ("bf16", "e4m3", "e4m3_fast") for shape in ((64, 128, 96), (64, 64, 4096), (64, 96, 128), (128, 96, 64))} == dots, results["cublas"]
 assert results["device"]["name"] == "GPU emulator", results["device"]
 kernels = results["kernels"]["kernels"]
 sets = {kernel["set"] for kernel in kernels}
-assert sets == {"example-tensorwise", "dot-64-128-96", "dot-64-64-4096", "dot-64-96-128_dgrad", "dot-128-96-64_wgrad"}, sets
+assert sets == {"example-tensorwise", "dot-64-128-96", "dot-64-64-4096", "dot-64-96-128_dgrad", "dot-128-96-64_wgrad", "dot-128-96-64_wgrad_rows",
+                "dot-64-128-96_bf16", "dot-64-96-128_bf16_dgrad", "dot-128-96-64_bf16_wgrad"}, sets  # fmt: skip
 entries = [entry for folder in (bundle / "kernels").iterdir() for entry in json.loads((folder / "kernels.json").read_text())["kernels"]]
 assert sum(len(entry["maps"]) == 2 for entry in entries) >= 2, "expected dots with TMA"
 probes = {probe["name"]: probe for probe in results["probes"]["probes"]}
 assert len(probes) == 16 and all(probe["agrees"] and probe["differing"] == 0 for probe in probes.values()), probes
 assert probes["sums-e4m3-e5m2"]["elements"] == 2048 and probes["to-e4m3"]["elements"] == 4096, probes
-assert {kernel["kind"] for kernel in kernels} == {"dot", "quantize", "attention", "update", "other"}, kernels
+assert {kernel["kind"] for kernel in kernels} == {"dot", "quantize", "attention", "update", "other", "bf16_dot"}, kernels
 assert len(kernels) > 20 and all(kernel["samples"] > 0 and kernel["wrong"] == 0 for kernel in kernels), kernels
 dots = {kernel["set"]: kernel for kernel in kernels if kernel["set"].startswith("dot-")}
 assert all(dot["sums"] == "f32" and dot["beyond_f32"] == 0 for dot in dots.values()), dots
 assert any(kernel["label"].startswith("attention ") for kernel in kernels)
 assert results["example"]["tensorwise"]["agrees"] and results["example"]["tensorwise"]["bit_equal"]
 assert {"bf16", "tensorwise"} <= set(results["models"]["tiny"]) and results["models"]["tiny"]["bf16"]["tokens_per_second"] > 0
+assert "not compared" in results["models"]["tiny"]["void"] and results["models"]["tiny"]["faster_than_bf16"]["tensorwise"] > 0, results["models"]
+assert not list((folder / "runs").glob("tiny-*")), "expected no files of measured runs"
 
 
 
@@ -111,6 +116,24 @@ few = next(kernel for kernel in results["kernels"]["kernels"] if kernel["set"] =
 assert few["sums"] == "14 bits" and few["beyond_f32"] == 1 and few["wrong"] == 0, few
 assert results["example"]["tensorwise"]["agrees"] is False
 
+# Parts that an earlier run measured stay, and what a part has found before its limit. What it has started ends with it: here a run
+# of fp8-train whose own child keeps its output open.
+train, real = bundle / "bin/fp8-train", bundle / "bin/fp8-train-real"
+train.rename(real)
+train.write_text(f"""#!/bin/sh
+case $1 in
+*tensorwise) sleep 600 & echo $! > {folder}/child; wait;;
+*) exec {real} "$@";;
+esac
+""")
+train.chmod(0o755)
+results = run("models", 1, "--limit", 12)
+assert "limit of time" in results["models"]["failure"] and results["models"]["tiny"]["bf16"]["seconds"] > 0, results["models"]
+assert results["kernels"]["bad"] == ["dot_64x128x96"], "expected the results of the earlier run"
+child = pathlib.Path("/proc") / (folder / "child").read_text().strip() / "stat"
+assert not child.exists() or child.read_text().split()[2] == "Z", "expected the end of what the part has started"
+real.rename(train)
+
 # Without a driver every part reports it.
 results = run("device,copy,models", 1, driver="")
 assert "expected an NVIDIA driver" in results["device"]["failure"] and "expected an NVIDIA driver" in results["copy"]["failure"], results
@@ -130,4 +153,13 @@ assert abs(limits[0] - 1 / 1978) < 1e-9 and limits[1] == 0.5e-3, limits
 assert gpu_run.cublas_seconds(dot, card) == 0.7e-3 and gpu_run.cublas_seconds({**dot, "label": "dot 8x4x2 dgrad"}, card) == 0.7e-3
 rows = [{"kind": gpu_run.kind_of(dot), "seconds": 1e-3, "limit": limits[0], "of_cublas": 0.7}, {"kind": gpu_run.kind_of(quantize), "seconds": 1e-3, "limit": limits[1]}]
 summary = gpu_run.summary_of(rows)
+bf16 = {**dot, "label": "dot 8x4x2 bf16", "arguments": [{"type": "bf16"}, {"type": "bf16"}]}
+assert gpu_run.kind_of(bf16) == "bf16_dot" and gpu_run.cublas_seconds(bf16, card) is None
+assert gpu_run.cublas_seconds(bf16, {"cublas": {"dots": [{**card["cublas"]["dots"][0], "type": "bf16", "seconds": 1e-3}]}}) == 1e-3
+# FP8 counts as faster than bf16 only beside fast bf16 dots.
+for share, counts in ((0.89, False), (0.9, True)):
+    rows.append({"kind": "bf16_dot", "seconds": 1e-3, "limit": None, "of_cublas": share})
+    ratio = gpu_run.ratio_of({"bf16": 3.0, "tensorwise": 2.0}, {"kernels": {"summary": gpu_run.summary_of(rows)}})
+    rows.pop()
+    assert ratio["faster_than_bf16"] == {"tensorwise": 1.5} and ratio["bf16_dots_of_cublas"] == share and ("void" not in ratio) == counts, ratio
 assert abs(summary["dot"]["of_cublas"] - 0.7) < 1e-9 and summary["quantize"]["of_limit"] == 0.5 and summary["quantize"]["of_cublas"] is None, summary
