@@ -1,6 +1,7 @@
 """Probes are small kernels whose results show how tensor cores lay out fragments, how
 they add, and how conversions round. make-bundle runs them in the emulator and
-benchmarks/gpu/run on a card, and the results are compared.
+benchmarks/gpu/run on a card, and the results are compared. Those of sm_90a also have
+wgmma, whose operands lie in shared memory as a matrix descriptor says.
 
 A probe reads `in` and writes `out`; each thread has its own part of both.
 """
@@ -16,6 +17,16 @@ MMA = {
 }
 MANTISSA_AND_BIAS = {"e4m3": (3, 7), "e5m2": (2, 15), "f16": (10, 15), "bf16": (7, 127)}
 TILES, THREADS = 16, 32
+# name: formats of the two operands, their bits, and the span of the swizzle (0: none)
+WGMMA = {
+    **{f"{a}-{b}": ((a, b), 8, 128) for a, b in (("e4m3", "e4m3"), ("e4m3", "e5m2"), ("e5m2", "e4m3"))},
+    **{form: ((form, form), 16, 128) for form in ("bf16", "f16")},
+    **{f"e4m3-e4m3-{span}": (("e4m3", "e4m3"), 8, span) for span in (0, 32, 64)},
+}
+# Rows of the operands of wgmma, threads of a warpgroup, and the blocks of a probe.
+ROWS, COLUMNS, WARPGROUP, GROUPS = 64, 16, 128, 2
+# The numbers of stages, of 128 bytes along k each, of the sums whose bits are measured.
+STAGES = (1, 4, 16, 64)
 CASTS = {"to-e4m3": "llvm.nvvm.ff.to.e4m3x2.rn", "to-e5m2": "llvm.nvvm.ff.to.e5m2x2.rn"}
 DECODES = {"from-e4m3": "llvm.nvvm.e4m3x2.to.f16x2.rn", "from-e5m2": "llvm.nvvm.e5m2x2.to.f16x2.rn"}
 
@@ -89,6 +100,93 @@ def decode_text(symbol, intrinsic, inputs, outputs):
 """ + TAIL  # fmt: skip
 
 
+def width_of(span):
+    """Returns the bytes along k of a stage."""
+    return span or 64
+
+
+def stage_bytes(span):
+    """Returns the bytes of a stage of both operands, as whole copies of 16 bytes by all threads."""
+    return -(-(ROWS + COLUMNS) * width_of(span) // (16 * WARPGROUP)) * 16 * WARPGROUP
+
+
+def place_of(rows, row, byte, span):
+    """Returns where a byte of a row lies in the shared memory of an operand."""
+    if not span:
+        return byte // 16 * rows * 16 + row * 16 + byte % 16
+    line = row * span // 128 % (span // 16)
+    return row * span + ((byte // 16) ^ line) * 16 + byte % 16
+
+
+def descriptor_of(rows, span):
+    """Returns the matrix descriptor of an operand without its address."""
+    leading, stride = (16, 8 * span) if span else (16 * rows, 128)
+    return leading // 16 << 16 | stride // 16 << 32 | {0: 0, 128: 1, 64: 2, 32: 3}[span] << 62
+
+
+def wgmma_text(symbol, forms, bits, span, stages, inputs, outputs):
+    """Each block multiplies its stages one after another; each thread stores its sums."""
+    each, width, size = COLUMNS // 2, width_of(span), stage_bytes(span)
+    struct_type = f"!llvm.struct<({', '.join(['f32'] * each)})>"
+    constants = {"one": 1, "stages": stages, "size": size, "piece": 16, "each": each}
+    lines = [f"      %c_{name} = llvm.mlir.constant({value} : i32) : i32" for name, value in constants.items()]
+    lines += ["      %zero = llvm.mlir.constant(0 : i32) : i32", "      %f0 = llvm.mlir.constant(0.0 : f32) : f32",
+              "      %window = llvm.mlir.constant(262143 : i64) : i64", "      %four = llvm.mlir.constant(4 : i64) : i64",
+              f"      %memory = llvm.mlir.addressof @{symbol}_memory : !llvm.ptr<3>", f"      %s0 = llvm.mlir.undef : {struct_type}"]  # fmt: skip
+    lines += [f"      %s{i + 1} = llvm.insertvalue %f0, %s{i}[{i}] : {struct_type}" for i in range(each)]
+    for name, offset, rows in (("a", 0, ROWS), ("b", ROWS * width, COLUMNS)):
+        layout = descriptor_of(rows, span)
+        lines += [f"      %p{name} = llvm.getelementptr %memory[{offset}] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8",
+                  f"      %i{name} = llvm.ptrtoint %p{name} : !llvm.ptr<3> to i64", f"      %w{name} = llvm.and %i{name}, %window : i64",
+                  f"      %h{name} = llvm.lshr %w{name}, %four : i64",
+                  f"      %l{name} = llvm.mlir.constant({layout - (layout >> 63 << 64)} : i64) : i64",
+                  f"      %d{name} = llvm.or %h{name}, %l{name} : i64"]  # fmt: skip
+    lines += ["      %own = llvm.mul %b, %c_stages : i32", "      %lane = llvm.mul %t, %c_piece : i32",
+              f"      llvm.br ^loop(%zero, %s{each} : i32, {struct_type})", f"    ^loop(%stage: i32, %sums0: {struct_type}):",
+              "      %number = llvm.add %own, %stage : i32", "      %begin = llvm.mul %number, %c_size : i32",
+              "      %from = llvm.add %begin, %lane : i32"]  # fmt: skip
+    for at in range(0, size, 16 * WARPGROUP):
+        lines += [f"      %o{at} = llvm.mlir.constant({at} : i32) : i32", f"      %from{at} = llvm.add %from, %o{at} : i32",
+                  f"      %to{at} = llvm.add %lane, %o{at} : i32", f"      %source{at} = llvm.getelementptr %in[%from{at}] : (!llvm.ptr, i32) -> !llvm.ptr, i8",
+                  f"      %target{at} = llvm.getelementptr %memory[%to{at}] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8",
+                  f"      %v{at} = llvm.load %source{at} {{alignment = 16 : i64}} : !llvm.ptr -> vector<4xi32>",
+                  f"      llvm.store %v{at}, %target{at} {{alignment = 16 : i64}} : vector<4xi32>, !llvm.ptr<3>"]  # fmt: skip
+    lines += ["      nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}", "      nvvm.barrier0",
+              "      nvvm.wgmma.fence.aligned"]  # fmt: skip
+    for step in range(width // 32):
+        for name, rows in (("a", ROWS), ("b", COLUMNS)):
+            lines += [f"      %x{name}{step} = llvm.mlir.constant({step * (32 if span else 32 * rows) // 16} : i64) : i64",
+                      f"      %d{name}{step} = llvm.add %d{name}, %x{name}{step} : i64"]  # fmt: skip
+        lines.append(f"      %sums{step + 1} = nvvm.wgmma.mma_async %da{step}, %db{step}, %sums{step}, #nvvm.shape<m = 64, n = {COLUMNS}, k = {256 // bits}>, "
+                     f"D [<f32>, #nvvm.wgmma_scale_out<one>], A [<{forms[0]}>, #nvvm.wgmma_scale_in<one>, <row>], "
+                     f"B [<{forms[1]}>, #nvvm.wgmma_scale_in<one>, <col>] : {struct_type} -> {struct_type}")  # fmt: skip
+    last = f"%sums{width // 32}"
+    lines += ["      nvvm.wgmma.commit.group.sync.aligned", "      nvvm.wgmma.wait.group.sync.aligned 0", "      nvvm.barrier0",
+              "      %next = llvm.add %stage, %c_one : i32", '      %more = llvm.icmp "ult" %next, %c_stages : i32',
+              f"      llvm.cond_br %more, ^loop(%next, {last} : i32, {struct_type}), ^end", "    ^end:", "      %place = llvm.mul %i, %c_each : i32",
+              "      %q = llvm.getelementptr %out[%place] : (!llvm.ptr, i32) -> !llvm.ptr, f32"]  # fmt: skip
+    for i in range(each):
+        lines += [f"      %r{i} = llvm.extractvalue {last}[{i}] : {struct_type}", f"      %q{i} = llvm.getelementptr %q[{i}] : (!llvm.ptr) -> !llvm.ptr, f32",
+                  f"      llvm.store %r{i}, %q{i} : f32, !llvm.ptr"]  # fmt: skip
+    memory = f"    llvm.mlir.global internal @{symbol}_memory() {{addr_space = 3 : i32, alignment = 1024 : i64}} : !llvm.array<{size} x i8>\n"
+    head = HEAD.format(symbol=symbol, inputs=inputs, outputs=outputs).replace("{\n", "{\n" + memory, 1)
+    return head + "\n".join(lines) + "\n" + TAIL
+
+
+def stages_of(forms, bits, span, count, draw):
+    """Returns stages of two operands in the layout of shared memory."""
+    data, width, each = bytearray(), width_of(span), bits // 8
+    for _ in range(count):
+        stage = bytearray(stage_bytes(span))
+        for form, offset, rows in ((forms[0], 0, ROWS), (forms[1], ROWS * width, COLUMNS)):
+            for row in range(rows):
+                for byte in range(0, width, each):
+                    at = offset + place_of(rows, row, byte, span)
+                    stage[at : at + each] = element(draw(), form).to_bytes(each, "little")
+        data += stage
+    return bytes(data)
+
+
 def fragments(bits, forms, draw, sums):
     """Returns the registers of all threads: six words of operands and four sums each."""
     data = bytearray()
@@ -118,8 +216,13 @@ def absolute(data, bits):
     return struct.pack(f"<{len(words)}I", *(w & (mask if i % 10 < 6 else 0x7FFFFFFF) for i, w in enumerate(words)))
 
 
-def make():
-    """Returns the text of the module of all probes, and the probes with their inputs."""
+def unsigned(data, bits):
+    """Returns operands without their signs."""
+    return bytes(byte if bits == 16 and at % 2 == 0 else byte & 0x7F for at, byte in enumerate(data))
+
+
+def make(chip):
+    """Returns the text of the module of all probes of a GPU, and the probes with their inputs."""
     draw, text, probes = random.Random(8), [], []
 
     def add(name, image, kind, data, outputs, blocks, threads, **more):
@@ -136,6 +239,22 @@ def make():
         # The sums of the products' magnitudes, which are the unit of the error of a sum.
         add(f"sizes-{name}", symbol, "f32", absolute(wide, bits), outputs, TILES, THREADS, emulator_alone=True)
         add(f"sums-{name}", symbol, "f32", wide, outputs, TILES, THREADS, sizes=f"sizes-{name}")
+    for name, (forms, bits, span) in WGMMA.items() if chip == "sm_90a" else ():
+        symbol, outputs = "wgmma_" + name.replace("-", "_"), GROUPS * WARPGROUP * COLUMNS // 2 * 4
+        exact = stages_of(forms, bits, span, GROUPS, lambda: draw.randrange(-7, 8))
+        wide = stages_of(forms, bits, span, GROUPS, lambda: draw.choice((-1, 1)) * draw.choice((1, 1.25, 1.5)) * 2.0 ** draw.randrange(-5, 5))
+        text.append(wgmma_text(symbol, forms, bits, span, 1, len(exact), outputs))
+        add(f"fragments-wgmma-{name}", symbol, "f32", exact, outputs, GROUPS, WARPGROUP, layout=[forms, bits, span])
+        add(f"sizes-wgmma-{name}", symbol, "f32", unsigned(wide, bits), outputs, GROUPS, WARPGROUP, emulator_alone=True)
+        add(f"sums-wgmma-{name}", symbol, "f32", wide, outputs, GROUPS, WARPGROUP, sizes=f"sizes-wgmma-{name}")
+    # Sums of more and more products, of as many signs of either kind.
+    for form, bits in (("e4m3", 8), ("bf16", 16)) if chip == "sm_90a" else ():
+        for stages in STAGES:
+            k, outputs = stages * 1024 // bits, WARPGROUP * COLUMNS // 2 * 4
+            symbol = f"accumulate_{form}_{k}"
+            data = stages_of((form, form), bits, 128, stages, lambda: draw.choice((-1, 1)) * draw.choice((1, 1.25, 1.5)) * 2.0 ** max(-5, min(5, round(draw.gauss(0, 1.4)))))
+            text.append(wgmma_text(symbol, (form, form), bits, 128, stages, len(data), outputs))
+            add(f"accumulate-{form}-{k}", symbol, "f32", data, outputs, 1, WARPGROUP, products=k, products_at_once=256 // bits, core_bits=14 if bits == 8 else 24)
     for name, intrinsic in CASTS.items():
         symbol, data = name.replace("-", "_"), floats(draw)
         text.append(cast_text(symbol, intrinsic, len(data), len(data) // 4))

@@ -42,8 +42,9 @@ assert sets == {"example-tensorwise", "dot-64-128-96", "dot-64-64-4096", "dot-64
 entries = [entry for folder in (bundle / "kernels").iterdir() for entry in json.loads((folder / "kernels.json").read_text())["kernels"]]
 assert sum(len(entry["maps"]) == 2 for entry in entries) >= 2, "expected dots with TMA"
 probes = {probe["name"]: probe for probe in results["probes"]["probes"]}
-assert len(probes) == 16 and all(probe["agrees"] and probe["differing"] == 0 for probe in probes.values()), probes
+assert len(probes) == 40 and all(probe["agrees"] and probe["differing"] == 0 for probe in probes.values()), probes
 assert probes["sums-e4m3-e5m2"]["elements"] == 2048 and probes["to-e4m3"]["elements"] == 4096, probes
+assert {probes[f"accumulate-{form}-{k}"]["sums"] for form, ks in (("e4m3", (128, 8192)), ("bf16", (64, 4096))) for k in ks} == {"f32"}, probes
 assert {kernel["kind"] for kernel in kernels} == {"dot", "quantize", "attention", "update", "other", "bf16_dot"}, kernels
 assert len(kernels) > 20 and all(kernel["samples"] > 0 and kernel["wrong"] == 0 for kernel in kernels), kernels
 dots = {kernel["set"]: kernel for kernel in kernels if kernel["set"].startswith("dot-")}
@@ -74,6 +75,31 @@ def add_like_hopper(a, b, bits=13):
     return total
 
 
+# The operands of wgmma lie where the probes say: its sums are those of the rows and columns, in its fragments.
+sys.path.insert(0, str(ROOT / "benchmarks/gpu"))
+import probes as made  # noqa: E402
+
+TYPES = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "bf16": ml_dtypes.bfloat16, "f16": np.float16}
+
+
+def matrices(data, forms, bits, span):
+    """Returns the operands that a stage of a probe holds."""
+    width, each = made.width_of(span), bits // 8
+    for form, offset, rows in ((forms[0], 0, made.ROWS), (forms[1], made.ROWS * width, made.COLUMNS)):
+        at = [offset + made.place_of(rows, row, byte, span) for row in range(rows) for byte in range(0, width, each)]
+        own = b"".join(data[place : place + each] for place in at)
+        yield np.frombuffer(own, TYPES[form]).astype(np.float32).reshape(rows, width // each)
+
+
+thread, i = np.meshgrid(np.arange(made.WARPGROUP), np.arange(made.COLUMNS // 2), indexing="ij")
+lane = thread % 32
+rows, columns = thread // 32 * 16 + lane // 4 + i // 2 % 2 * 8, i // 4 * 8 + lane % 4 * 2 + i % 2
+described = {probe["name"]: probe for probe in json.loads((bundle / "probes/probes.json").read_text())}
+for name, layout in ((name, probe["layout"]) for name, probe in described.items() if "layout" in probe):
+    a, b = matrices((bundle / f"probes/{name}.in").read_bytes(), *layout)
+    sums = np.frombuffer((bundle / f"probes/{name}.out").read_bytes(), np.float32)[: thread.size].reshape(thread.shape)
+    assert (sums == (a @ b.T)[rows, columns]).all() and np.abs(sums).max() > 100, name
+
 # The bound of a tensor core holds for sums that are truncated as Hopper truncates them, which that of f32 does not; exchanged rows exceed it.
 for m, n, k in ((64, 128, 96), (64, 64, 4096)):
     a, b, result = operands(bundle / "kernels" / f"dot-{m}-{n}-{k}", m, n, k)
@@ -103,13 +129,21 @@ description["example"]["tensorwise"][1] += 0.02
 changes = {
     "fragments-bf16": lambda data: data[4:8] + data[:4] + data[8:],  # exchanges two sums
     "sums-e4m3-e4m3": lambda data: struct.pack("<f", 1e6) + data[4:],
+    "fragments-wgmma-e4m3-e4m3-64": lambda data: data[4:8] + data[:4] + data[8:],
+    "accumulate-e4m3-2048": lambda data: struct.pack("<f", struct.unpack("<f", data[:4])[0] + 1e5) + data[4:],
     "to-e5m2": lambda data: data[:77] + bytes((data[77] ^ 1,)) + data[78:],
 }
+# So many bits as Hopper keeps are no mistake.
+few = bundle / "probes/accumulate-e4m3-8192.out"
+sums = np.frombuffer(few.read_bytes(), np.float32)
+few.write_bytes((sums + 1e-3 * np.abs(sums).max()).astype(np.float32).tobytes())
 for name, change in changes.items():
     out = bundle / "probes" / f"{name}.out"
     out.write_bytes(change(out.read_bytes()))
 results = run("probes", 1)
 assert sorted(results["probes"]["bad"]) == sorted(changes), results["probes"]["bad"]
+probes = {probe["name"]: probe for probe in results["probes"]["probes"]}
+assert probes["accumulate-e4m3-8192"]["sums"] == "14 bits" and probes["accumulate-e4m3-2048"]["sums"] is None, probes
 results = run("kernels,example", 1)
 assert results["kernels"]["bad"] == ["dot_64x128x96"], results["kernels"]["bad"]
 few = next(kernel for kernel in results["kernels"]["kernels"] if kernel["set"] == "dot-64-64-4096")
