@@ -410,6 +410,10 @@ typedef struct fp8_gpu_kernel {
   int64_t num_maps;
 } fp8_gpu_kernel;
 
+/* Opens the driver of an NVIDIA GPU. Fails, with one line that says why, if
+   there is no driver or no GPU: functions for one cannot run here. */
+FP8_CAPI fp8_status fp8_gpu_find(void);
+
 /* Called by generated code for a GPU only. Copies `bytes` bytes (at most 64) at
    byte `offset` of an operand to the host; the result is valid until the next
    call. */

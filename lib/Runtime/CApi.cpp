@@ -3,6 +3,7 @@
 #include "Alarm.h"
 #include "Cpu.h"
 #include "EvaluateState.h"
+#include "GPU/Driver.h"
 #include "Limits.h"
 #include "Package.h"
 #include "StateSet.h"
@@ -347,6 +348,10 @@ fp8_status fp8_package_options(const fp8_package *package,
   return guard([&] {
     required(package, "a package").fill(required(options, "options"), exported);
   });
+}
+
+fp8_status fp8_gpu_find(void) {
+  return guard([] { gpu::Driver::get(); });
 }
 
 fp8_status fp8_run_once(const fp8_executable *executable, const char *inputs,

@@ -665,6 +665,16 @@ int parseCommandLine(int argc, char **argv) {
   return 0;
 }
 
+/// On a machine without a GPU, a run for one goes to the CPU and says so. A
+/// package may be for another machine.
+void chooseTarget() {
+  if (flags->target == "cpu" || fp8_gpu_find() == FP8_OK)
+    return;
+  llvm::errs() << "fp8-run: warning: " << fp8_last_error()
+               << "; it is compiled for the CPU instead\n";
+  flags->target.setValue("cpu");
+}
+
 /// Does what the command line asks for; returns the exit status.
 int runCommand(MLIRContext &context) {
   if (flags->printRecipe)
@@ -696,6 +706,7 @@ int runCommand(MLIRContext &context) {
   }
   if (!flags->packageDir.empty())
     return emitPackage(context, signature, cache.get());
+  chooseTarget();
   if (!flags->entry.empty())
     return runOnce(context, signature, cache.get());
   fp8run::RunOptions run = makeRunOptions();

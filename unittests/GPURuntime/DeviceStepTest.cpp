@@ -451,6 +451,8 @@ TEST(Missing, Driver) {
       << text;
   EXPECT_NE(text.find("libcuda.so.1"), std::string::npos) << text;
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  EXPECT_NE(fp8_gpu_find(), FP8_OK);
+  EXPECT_EQ(fp8_last_error(), text);
 }
 
 TEST(Missing, Device) {
@@ -741,8 +743,11 @@ TEST(Fault, IsToldLater) {
   ASSERT_EQ(fp8_step_create(executable, 0, &step), FP8_OK);
   EXPECT_EQ(fp8_step_run(step), FP8_OK);
   EXPECT_EQ(fp8_step_result(step, 1), nullptr);
-  EXPECT_NE(std::string(fp8_last_error()).find("run 'step'"), std::string::npos)
-      << fp8_last_error();
+  std::string text = fp8_last_error();
+  EXPECT_NE(text.find("run 'step'"), std::string::npos) << text;
+  std::string hint = "; with FP8_GPU_CHECK=1 the error names the launch";
+  EXPECT_NE(text.find(hint), std::string::npos) << text;
+  EXPECT_EQ(text.find(hint), text.rfind(hint)) << text;
   fp8_step_destroy(step);
 }
 

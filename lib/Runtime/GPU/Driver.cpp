@@ -3,6 +3,7 @@
 #include "Driver.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <dlfcn.h>
 
 namespace fp8::rt::gpu {
@@ -56,11 +57,22 @@ std::string Driver::textOf(cuda::Status status) const {
              text ? text : "unknown", ")");
 }
 
+/// Returns how to find the launch whose kernel failed: the driver reports it
+/// with a later call.
+static const char *hintFor(cuda::Status status) {
+  bool isOfKernel = status >= cuda::IllegalAddress &&
+                    status <= cuda::LaunchFailed &&
+                    status != cuda::LaunchOutOfResources;
+  return isOfKernel && !std::getenv("FP8_GPU_CHECK")
+             ? "; with FP8_GPU_CHECK=1 the error names the launch"
+             : "";
+}
+
 void Driver::check(cuda::Status status, const std::string &what) const {
   if (status != cuda::Success)
-    throw Error(status == cuda::OutOfMemory ? FP8_ERROR_MEMORY
-                                            : FP8_ERROR_INTERNAL,
-                str("the GPU cannot ", what, ": ", textOf(status)));
+    throw Error(
+        status == cuda::OutOfMemory ? FP8_ERROR_MEMORY : FP8_ERROR_INTERNAL,
+        str("the GPU cannot ", what, ": ", textOf(status), hintFor(status)));
 }
 
 cuda::Status Driver::loadModule(const void *image, cuda::Module &module,
