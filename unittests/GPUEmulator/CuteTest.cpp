@@ -6,6 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "gtest/gtest.h"
+
+#ifndef FP8_HAS_CUTE
+
+TEST(Cute, IsMissing) {
+  GTEST_SKIP() << "CuTe, libcu++ or cuda.h was not found when this was built";
+}
+
+#else
+
 #include <cute/atom/copy_traits_sm75.hpp>
 #include <cute/atom/mma_traits_sm80.hpp>
 #include <cute/atom/mma_traits_sm89.hpp>
@@ -17,8 +27,6 @@
 #include "Descriptor.h"
 #include "Fragments.h"
 #include "TensorMap.h"
-
-#include "gtest/gtest.h"
 
 using namespace fp8::emulator;
 
@@ -156,3 +164,5 @@ TEST(Cute, DescriptorsMeanTheSame) {
   compareDescriptor<MN, gmma::Layout_MN_SW32_Atom<BF16>, 128, 64, BF16>();
   compareDescriptor<MN, gmma::Layout_MN_INTER_Atom<BF16>, 128, 64, BF16>();
 }
+
+#endif // FP8_HAS_CUTE
