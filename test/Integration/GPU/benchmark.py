@@ -144,7 +144,17 @@ results = run("probes", 1)
 assert sorted(results["probes"]["bad"]) == sorted(changes), results["probes"]["bad"]
 probes = {probe["name"]: probe for probe in results["probes"]["probes"]}
 assert probes["accumulate-e4m3-8192"]["sums"] == "14 bits" and probes["accumulate-e4m3-2048"]["sums"] is None, probes
+# A kernel that fails does not affect the others.
+described = json.loads((bundle / "kernels/example-tensorwise/kernels.json").read_text())["kernels"]
+broken = bundle / f"kernels/example-tensorwise/{described[1]['name']}.image"
+image = broken.read_bytes()
+broken.write_bytes(b"no image")
 results = run("kernels,example", 1)
+broken.write_bytes(image)
+failed = [kernel for kernel in results["kernels"]["kernels"] if "failure" in kernel]
+assert [kernel["name"] for kernel in failed] == [described[1]["name"]] and "cuModuleLoadDataEx" in failed[0]["failure"], failed
+assert len(results["kernels"]["kernels"]) == len(kernels), results["kernels"]
+results["kernels"]["bad"].remove(failed[0]["name"])
 assert results["kernels"]["bad"] == ["dot_64x128x96"], results["kernels"]["bad"]
 few = next(kernel for kernel in results["kernels"]["kernels"] if kernel["set"] == "dot-64-64-4096")
 assert few["sums"] == "14 bits" and few["beyond_f32"] == 1 and few["wrong"] == 0, few
@@ -161,9 +171,9 @@ case $1 in
 esac
 """)
 train.chmod(0o755)
-results = run("models", 1, "--limit", 12)
+results = run("models", 1, "--limit", 24)
 assert "limit of time" in results["models"]["failure"] and results["models"]["tiny"]["bf16"]["seconds"] > 0, results["models"]
-assert results["kernels"]["bad"] == ["dot_64x128x96"], "expected the results of the earlier run"
+assert "dot_64x128x96" in results["kernels"]["bad"], "expected the results of the earlier run"
 child = pathlib.Path("/proc") / (folder / "child").read_text().strip() / "stat"
 assert not child.exists() or child.read_text().split()[2] == "Z", "expected the end of what the part has started"
 real.rename(train)
