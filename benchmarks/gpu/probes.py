@@ -25,7 +25,7 @@ WGMMA = {
 }
 # Rows of the operands of wgmma, threads of a warpgroup, and the blocks of a probe.
 ROWS, COLUMNS, WARPGROUP, GROUPS = 64, 16, 128, 2
-# The numbers of stages, of 128 bytes along k each, of the sums whose bits are measured.
+# The numbers of stages, of 32 bytes along k for mma.sync and 128 for wgmma, of the sums whose bits are measured.
 STAGES = (1, 4, 16, 64)
 CASTS = {"to-e4m3": "llvm.nvvm.ff.to.e4m3x2.rn", "to-e5m2": "llvm.nvvm.ff.to.e5m2x2.rn"}
 DECODES = {"from-e4m3": "llvm.nvvm.e4m3x2.to.f16x2.rn", "from-e5m2": "llvm.nvvm.e5m2x2.to.f16x2.rn"}
@@ -61,20 +61,23 @@ def element(value, form):
     return sign | (exponent + bias) << mantissa | int((value - 1) * (1 << mantissa))
 
 
-def mma_text(symbol, intrinsic, word, inputs, outputs):
-    lines = [HEAD.format(symbol=symbol, inputs=inputs, outputs=outputs), "      %ten = llvm.mlir.constant(10 : i32) : i32\n",
-             "      %at = llvm.mul %i, %ten : i32\n", "      %p = llvm.getelementptr %in[%at] : (!llvm.ptr, i32) -> !llvm.ptr, i32\n"]  # fmt: skip
-    types = [word] * 6 + ["f32"] * 4
+def mma_text(symbol, intrinsic, word, inputs, outputs, stages=1):
+    """Each warp multiplies its stages one after another: a thread has six words of each, and then four sums to begin with."""
+    types, result = [word] * 6 * stages + ["f32"] * 4, "!llvm.struct<(f32, f32, f32, f32)>"
+    lines = [HEAD.format(symbol=symbol, inputs=inputs, outputs=outputs), f"      %each = llvm.mlir.constant({len(types)} : i32) : i32\n",
+             "      %at = llvm.mul %i, %each : i32\n", "      %p = llvm.getelementptr %in[%at] : (!llvm.ptr, i32) -> !llvm.ptr, i32\n"]  # fmt: skip
     for k, kind in enumerate(types):
         lines.append(f"      %p{k} = llvm.getelementptr %p[{k}] : (!llvm.ptr) -> !llvm.ptr, i32\n      %v{k} = llvm.load %p{k} : !llvm.ptr -> {kind}\n")
-    values = ", ".join(f"%v{k}" for k in range(10))
-    result = "!llvm.struct<(f32, f32, f32, f32)>"
-    lines.append(f'      %d = llvm.call_intrinsic "llvm.nvvm.mma.{intrinsic}"({values}) : ({", ".join(types)}) -> {result}\n')
+    sums = [f"%v{k}" for k in range(6 * stages, len(types))]
+    for stage in range(stages):
+        values = ", ".join([f"%v{k}" for k in range(6 * stage, 6 * stage + 6)] + sums)
+        lines.append(f'      %d{stage} = llvm.call_intrinsic "llvm.nvvm.mma.{intrinsic}"({values}) : ({", ".join([word] * 6 + ["f32"] * 4)}) -> {result}\n')
+        sums = [f"%s{stage}_{k}" for k in range(4)]
+        lines += [f"      {value} = llvm.extractvalue %d{stage}[{k}] : {result}\n" for k, value in enumerate(sums)]
     lines.append("      %four = llvm.mlir.constant(4 : i32) : i32\n      %to = llvm.mul %i, %four : i32\n")
     lines.append("      %q = llvm.getelementptr %out[%to] : (!llvm.ptr, i32) -> !llvm.ptr, f32\n")
-    for k in range(4):
-        lines.append(f"      %d{k} = llvm.extractvalue %d[{k}] : {result}\n      %q{k} = llvm.getelementptr %q[{k}] : (!llvm.ptr) -> !llvm.ptr, f32\n")
-        lines.append(f"      llvm.store %d{k}, %q{k} : f32, !llvm.ptr\n")
+    for k, value in enumerate(sums):
+        lines.append(f"      %q{k} = llvm.getelementptr %q[{k}] : (!llvm.ptr) -> !llvm.ptr, f32\n      llvm.store {value}, %q{k} : f32, !llvm.ptr\n")
     return "".join(lines) + TAIL
 
 
@@ -187,12 +190,12 @@ def stages_of(forms, bits, span, count, draw):
     return bytes(data)
 
 
-def fragments(bits, forms, draw, sums):
-    """Returns the registers of all threads: six words of operands and four sums each."""
+def fragments(bits, forms, draw, sums, tiles=TILES, stages=1):
+    """Returns the registers of all threads: six words of operands for each stage, and four sums."""
     data = bytearray()
-    for _ in range(TILES * THREADS):
-        for word in range(6):
-            codes = [element(draw(), forms[word >= 4]) for _ in range(32 // bits)]
+    for _ in range(tiles * THREADS):
+        for word in range(6 * stages):
+            codes = [element(draw(), forms[word % 6 >= 4]) for _ in range(32 // bits)]
             data += sum(code << (bits * i) for i, code in enumerate(codes)).to_bytes(4, "little")
         data += struct.pack("<4f", *(sums() for _ in range(4)))
     return bytes(data)
@@ -248,13 +251,23 @@ def make(chip):
         add(f"sizes-wgmma-{name}", symbol, "f32", unsigned(wide, bits), outputs, GROUPS, WARPGROUP, emulator_alone=True)
         add(f"sums-wgmma-{name}", symbol, "f32", wide, outputs, GROUPS, WARPGROUP, sizes=f"sizes-wgmma-{name}")
     # Sums of more and more products, of as many signs of either kind.
-    for form, bits in (("e4m3", 8), ("bf16", 16)) if chip == "sm_90a" else ():
+    def near():
+        return draw.choice((-1, 1)) * draw.choice((1, 1.25, 1.5)) * 2.0 ** max(-5, min(5, round(draw.gauss(0, 1.4))))
+
+    def add_sums(symbol, k, bits, data, outputs, blocks, threads):
+        add(symbol.replace("_", "-"), symbol, "f32", data, outputs, blocks, threads, products=k, products_at_once=256 // bits, core_bits=14 if bits == 8 else 24)
+
+    for form, name, bits in (("e4m3", "e4m3-e4m3", 8), ("bf16", "bf16", 16)):
         for stages in STAGES:
-            k, outputs = stages * 1024 // bits, WARPGROUP * COLUMNS // 2 * 4
-            symbol = f"accumulate_{form}_{k}"
-            data = stages_of((form, form), bits, 128, stages, lambda: draw.choice((-1, 1)) * draw.choice((1, 1.25, 1.5)) * 2.0 ** max(-5, min(5, round(draw.gauss(0, 1.4)))))
-            text.append(wgmma_text(symbol, (form, form), bits, 128, stages, len(data), outputs))
-            add(f"accumulate-{form}-{k}", symbol, "f32", data, outputs, 1, WARPGROUP, products=k, products_at_once=256 // bits, core_bits=14 if bits == 8 else 24)
+            k, (intrinsic, word, _, forms) = stages * 256 // bits, MMA[name]
+            symbol, data, outputs = f"accumulate_mma_{form}_{k}", fragments(bits, forms, near, lambda: 0.0, 2, stages), 2 * THREADS * 16
+            text.append(mma_text(symbol, intrinsic, word, len(data), outputs, stages))
+            add_sums(symbol, k, bits, data, outputs, 2, THREADS)
+        for stages in STAGES if chip == "sm_90a" else ():
+            k, forms, outputs = stages * 1024 // bits, (form, form), WARPGROUP * COLUMNS // 2 * 4
+            symbol, data = f"accumulate_wgmma_{form}_{k}", stages_of(forms, bits, 128, stages, near)
+            text.append(wgmma_text(symbol, forms, bits, 128, stages, len(data), outputs))
+            add_sums(symbol, k, bits, data, outputs, 1, WARPGROUP)
     for name, intrinsic in CASTS.items():
         symbol, data = name.replace("-", "_"), floats(draw)
         text.append(cast_text(symbol, intrinsic, len(data), len(data) // 4))

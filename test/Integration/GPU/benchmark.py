@@ -42,9 +42,9 @@ assert sets == {"example-tensorwise", "dot-64-128-96", "dot-64-64-4096", "dot-64
 entries = [entry for folder in (bundle / "kernels").iterdir() for entry in json.loads((folder / "kernels.json").read_text())["kernels"]]
 assert sum(len(entry["maps"]) == 2 for entry in entries) >= 2, "expected dots with TMA"
 probes = {probe["name"]: probe for probe in results["probes"]["probes"]}
-assert len(probes) == 40 and all(probe["agrees"] and probe["differing"] == 0 for probe in probes.values()), probes
+assert len(probes) == 48 and all(probe["agrees"] and probe["differing"] == 0 for probe in probes.values()), probes
 assert probes["sums-e4m3-e5m2"]["elements"] == 2048 and probes["to-e4m3"]["elements"] == 4096, probes
-assert {probes[f"accumulate-{form}-{k}"]["sums"] for form, ks in (("e4m3", (128, 8192)), ("bf16", (64, 4096))) for k in ks} == {"f32"}, probes
+assert {probes[f"accumulate-{kind}-{form}-{k}"]["sums"] for form, ks in (("e4m3", (128, 2048)), ("bf16", (64, 1024))) for k in ks for kind in ("mma", "wgmma")} == {"f32"}, probes
 assert {kernel["kind"] for kernel in kernels} == {"dot", "quantize", "attention", "update", "other", "bf16_dot"}, kernels
 assert len(kernels) > 20 and all(kernel["samples"] > 0 and kernel["wrong"] == 0 for kernel in kernels), kernels
 dots = {kernel["set"]: kernel for kernel in kernels if kernel["set"].startswith("dot-")}
@@ -130,11 +130,11 @@ changes = {
     "fragments-bf16": lambda data: data[4:8] + data[:4] + data[8:],  # exchanges two sums
     "sums-e4m3-e4m3": lambda data: struct.pack("<f", 1e6) + data[4:],
     "fragments-wgmma-e4m3-e4m3-64": lambda data: data[4:8] + data[:4] + data[8:],
-    "accumulate-e4m3-2048": lambda data: struct.pack("<f", struct.unpack("<f", data[:4])[0] + 1e5) + data[4:],
+    "accumulate-wgmma-e4m3-2048": lambda data: struct.pack("<f", struct.unpack("<f", data[:4])[0] + 1e5) + data[4:],
     "to-e5m2": lambda data: data[:77] + bytes((data[77] ^ 1,)) + data[78:],
 }
 # So many bits as Hopper keeps are no mistake.
-few = bundle / "probes/accumulate-e4m3-8192.out"
+few = bundle / "probes/accumulate-wgmma-e4m3-8192.out"
 sums = np.frombuffer(few.read_bytes(), np.float32)
 few.write_bytes((sums + 1e-3 * np.abs(sums).max()).astype(np.float32).tobytes())
 for name, change in changes.items():
@@ -143,7 +143,7 @@ for name, change in changes.items():
 results = run("probes", 1)
 assert sorted(results["probes"]["bad"]) == sorted(changes), results["probes"]["bad"]
 probes = {probe["name"]: probe for probe in results["probes"]["probes"]}
-assert probes["accumulate-e4m3-8192"]["sums"] == "14 bits" and probes["accumulate-e4m3-2048"]["sums"] is None, probes
+assert probes["accumulate-wgmma-e4m3-8192"]["sums"] == "14 bits" and probes["accumulate-wgmma-e4m3-2048"]["sums"] is None, probes
 # A kernel that fails does not affect the others.
 described = json.loads((bundle / "kernels/example-tensorwise/kernels.json").read_text())["kernels"]
 broken = bundle / f"kernels/example-tensorwise/{described[1]['name']}.image"
