@@ -156,3 +156,137 @@ func.func @tensors(%x: tensor<8xf32>, %y: tensor<8xf32>, %z: tensor<8xf32>) -> t
   %0 = fp8.launch @k(read %x, write %y)(read %x, write %z) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+fp8.kernel @k(read %x: memref<8x4xf32>, write %y: memref<8x4xf32>) domain = [8] {
+  // expected-error @+1 {{expected 'fp8.task_dims' to name one of its 2 loops or to be -1 but got 2}}
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>)
+      attrs = {fp8.task_dims = array<i64: 2>} {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  }
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read %x: memref<8x4xf32>, write %y: memref<8x4xf32>) domain = [8] {
+  // expected-error @+1 {{expected 'fp8.task_dims' to name one of its 2 loops or to be -1 but got -2}}
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>)
+      attrs = {fp8.task_dims = array<i64: -2>} {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  }
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read %x: memref<8x4xf32>, write %y: memref<8x4xf32>) domain = [8, 8] {
+  // expected-error @+1 {{expected 'fp8.task_dims' to name each loop once but got 0 again}}
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>)
+      attrs = {fp8.task_dims = array<i64: 0, 0>} {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  }
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read %x: memref<8x4xf32>, write %y: memref<8x4xf32>) domain = [16] {
+  // expected-error @+1 {{expected 'fp8.task_dims' to name a loop of 16 iterations, as the domain has, but got loop 0 of 8}}
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>)
+      attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  }
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read %x: memref<8x4xf32>, write %y: memref<8x4xf32>) domain = [8] {
+  // expected-error @+1 {{expected 'fp8.task_dims' to name a loop of 8 iterations, as the domain has, but got loop 1 of 4}}
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>)
+      attrs = {fp8.task_dims = array<i64: 1>} {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  }
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read %x: memref<8x4xf32>, write %y: memref<8x4xf32>) domain = [8] {
+  // expected-error @+1 {{expected a parallel loop for loop 0 of the domain, since it writes an argument}}
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>)
+      attrs = {fp8.task_dims = array<i64: -1>} {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  }
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read %x: memref<8x4xf32>, write %y: memref<8x4xf32>) domain = [8] {
+  // expected-error @+1 {{expected a parallel loop for loop 0 of the domain, since it writes an argument}}
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<8x4xf32>) outs(%y : memref<8x4xf32>)
+      attrs = {fp8.task_dims = array<i64>} {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  }
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read %x: memref<8x4xf32>, write %y: memref<8xf32>) domain = [8, 4] {
+  // expected-error @+1 {{expected a parallel loop for loop 1 of the domain, since it writes an argument}}
+  linalg.generic {
+      indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x4xf32>) outs(%y : memref<8xf32>)
+      attrs = {fp8.task_dims = array<i64: 0, 1>} {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  }
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read %x: memref<8xf32>, write %y: memref<8xf32>) domain = [8] {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  // expected-error @+1 {{expected 'fp8.task_dims' to name one of its 0 loops or to be -1 but got 0}}
+  scf.for %i = %c0 to %c8 step %c1 {
+    %a = memref.load %x[%i] : memref<8xf32>
+    memref.store %a, %y[%i] : memref<8xf32>
+  } {fp8.task_dims = array<i64: 0>}
+  fp8.return
+}

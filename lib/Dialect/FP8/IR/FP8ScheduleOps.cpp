@@ -7,8 +7,10 @@
 #include "AccessSyntax.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -253,6 +255,65 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
+/// Checks that an op has a loop of its own, with the same iterations, for each
+/// loop of the kernel's domain that it has at all.
+static LogicalResult verifyLoops(KernelOp kernel, Operation *op) {
+  auto attr =
+      op->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
+  if (!attr)
+    return success();
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  SmallVector<int64_t> extents;
+  if (linalgOp)
+    extents = linalgOp.getStaticLoopRanges();
+  llvm::SmallBitVector taken(extents.size());
+  // (Other verifiers check the number of loops.)
+  for (auto [loop, extent] : llvm::zip(attr.asArrayRef(), kernel.getDomain())) {
+    if (loop == -1)
+      continue;
+    auto error = [&] {
+      return op->emitOpError("expected '") << FP8Dialect::kTaskDimsAttrName;
+    };
+    if (loop < 0 || loop >= static_cast<int64_t>(extents.size()))
+      return error() << "' to name one of its " << extents.size()
+                     << " loops or to be -1 but got " << loop;
+    if (taken.test(loop))
+      return error() << "' to name each loop once but got " << loop << " again";
+    taken.set(loop);
+    if (extents[loop] != extent)
+      return error() << "' to name a loop of " << extent
+                     << " iterations, as the domain has, but got loop " << loop
+                     << " of " << extents[loop];
+  }
+  return success();
+}
+
+/// Checks that no two tasks write the same part of an argument: what writes it
+/// has a parallel loop for each loop that tasks divide.
+static LogicalResult verifyWrites(KernelOp kernel, Operation *op) {
+  auto attr =
+      op->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  if (!attr || !linalgOp)
+    return success();
+  bool writes = llvm::any_of(linalgOp.getDpsInits(), [&](Value init) {
+    return isa<BlockArgument>(init) && isa<MemRefType>(init.getType());
+  });
+  ArrayRef<int64_t> divided = kernel.getDomain();
+  if (kernel.getBlock())
+    divided = divided.drop_back();
+  for (auto [i, extent] : llvm::enumerate(divided)) {
+    if (!writes || extent == 1)
+      continue;
+    int64_t loop = attr.empty() ? -1 : attr[i];
+    if (loop < 0 ||
+        linalgOp.getIteratorTypesArray()[loop] != utils::IteratorType::parallel)
+      return op->emitOpError("expected a parallel loop for loop ")
+             << i << " of the domain, since it writes an argument";
+  }
+  return success();
+}
+
 /// Checks that the accesses allow what the body does.
 LogicalResult KernelOp::verifyRegions() {
   if (isExternal())
@@ -261,6 +322,9 @@ LogicalResult KernelOp::verifyRegions() {
   if (!end || end.getOperandTypes() != TypeRange(getResultTypes()))
     return emitOpError("expected the body to end with fp8.return of (")
            << getResultTypes() << ")";
+  for (Operation &op : getBody().front())
+    if (failed(verifyLoops(*this, &op)) || failed(verifyWrites(*this, &op)))
+      return failure();
   for (BlockArgument arg : getArguments()) {
     if (getAccess(arg.getArgNumber()) != Access::Read)
       continue;
