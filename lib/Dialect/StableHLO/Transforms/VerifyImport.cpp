@@ -36,6 +36,13 @@ static LogicalResult verifyOp(Operation *op) {
           stablehlo::ReplicaIdOp>(op))
     return op->emitOpError()
            << "needs a distributed run, which is not supported yet";
+  if (auto constant = dyn_cast<stablehlo::ConstantOp>(op);
+      constant && !isa<DenseElementsAttr>(constant.getValue()))
+    return op->emitOpError()
+           << "has its value in a resource, which is not read here: expected "
+              "dense elements, as JAX prints them unless a limit of large "
+              "elements is set; see "
+           << kSubset;
   StringRef dialect = op->getName().getDialectNamespace();
   // fp8 ops occur if somebody has written them or runs a pass alone.
   if (!op->isRegistered() ||

@@ -165,14 +165,14 @@ func.func @main(%x: tensor<4xf32> {fp8.path = "x", fp8.role = "frozen"}) -> (ten
 
 // -----
 
-// expected-error @+1 {{expected 'fp8.kind' of state argument 0 to be parameter, moment1, moment2, gradient, average, step or other but got 'loss'}}
+// expected-error @+1 {{expected attribute 'fp8.kind' to be parameter, moment1, moment2, gradient, average, step or other but got "loss"}}
 func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "state", fp8.kind = "loss"}) -> (tensor<f32> {fp8.path = "result", fp8.state = "x"}) {
   return %x : tensor<f32>
 }
 
 // -----
 
-// expected-error @+1 {{expected 'fp8.kind' of result 0 to be loss, metric or output but got 'moment1'}}
+// expected-error @+1 {{expected attribute 'fp8.kind' to be state, loss, metric, output or one of trace_* but got "moment1"}}
 func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "frozen"}) -> (tensor<f32> {fp8.path = "result", fp8.kind = "moment1"}) {
   return %x : tensor<f32>
 }
@@ -183,3 +183,20 @@ func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "frozen"}) ->
 func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "state", fp8.kind = "parameter"}) -> (tensor<f32> {fp8.path = "result", fp8.kind = "state"}) {
   return %x : tensor<f32>
 }
+
+// -----
+
+func.func public @main(%x: tensor<2xf32> {fp8.path = "x", fp8.role = "frozen"}) -> (tensor<2xf32> {fp8.path = "result", fp8.kind = "output"}) {
+  // expected-error @+1 {{'stablehlo.constant' op has its value in a resource, which is not read here: expected dense elements, as JAX prints them unless a limit of large elements is set; see docs/StableHLOSubset.md}}
+  %c = stablehlo.constant dense_resource<c> : tensor<2xf32>
+  %0 = stablehlo.add %x, %c : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+{-#
+  dialect_resources: {
+    builtin: {
+      c: "0x040000000000803F00000040"
+    }
+  }
+#-}
