@@ -60,12 +60,90 @@ LogicalResult verifyShard(LaunchOp launch) {
   return success();
 }
 
+/// Returns the byte of its source at which a view begins, if it is constant.
+std::optional<int64_t> beginOf(ViewLikeOpInterface view) {
+  if (auto part = dyn_cast<SubbufferOp>(view.getOperation())) {
+    std::optional<int64_t> offset = getConstantIntValue(part.getOffset());
+    if (!offset)
+      return std::nullopt;
+    Type element = part.getType().getElementType();
+    return *offset * byteSize(MemRefType::get({}, element));
+  }
+  if (auto cut = dyn_cast<memref::ViewOp>(view.getOperation()))
+    return getConstantIntValue(cut.getByteShift());
+  return 0;
+}
+
+/// Checks that a view with a constant offset lies inside of its source.
+LogicalResult verifyView(ViewLikeOpInterface view) {
+  std::optional<int64_t> begin = beginOf(view);
+  int64_t bytes = byteSize(cast<MemRefType>(view->getResult(0).getType()));
+  int64_t available =
+      byteSize(cast<MemRefType>(view.getViewSource().getType()));
+  if (!begin || (*begin >= 0 && bytes <= available - *begin))
+    return success();
+  return view->emitOpError("expected a view inside of the ")
+         << available << " bytes of its source but got bytes " << *begin
+         << " to " << *begin + bytes;
+}
+
+/// Bytes of an argument or of a constant that an operand of a launch accesses.
+struct MemoryRange {
+  Value memory;
+  int64_t begin, end;
+  unsigned operand, set;
+};
+
+/// Returns the bytes that an operand accesses, if they are constant.
+std::optional<MemoryRange> rangeOf(LaunchOp launch, OpOperand &operand) {
+  Value buffer = operand.get();
+  int64_t bytes = byteSize(cast<MemRefType>(buffer.getType())), begin = 0;
+  while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>()) {
+    std::optional<int64_t> offset = beginOf(view);
+    if (!offset)
+      return std::nullopt;
+    begin += *offset;
+    buffer = view.getViewSource();
+  }
+  unsigned number = operand.getOperandNumber();
+  return MemoryRange{buffer, begin, begin + bytes, number,
+                     launch.getFirstOfSet(number)};
+}
+
+/// Checks that no set of operands accesses memory that another set writes. The
+/// verifier of the launch compares buffers; here they may be views.
+LogicalResult verifySets(LaunchOp launch) {
+  if (launch.getNumSets() == 1)
+    return success();
+  SmallVector<MemoryRange> writes;
+  for (OpOperand *destination : launch.getDestinations())
+    if (std::optional<MemoryRange> range = rangeOf(launch, *destination))
+      writes.push_back(*range);
+  for (OpOperand &operand : launch->getOpOperands()) {
+    std::optional<MemoryRange> range = rangeOf(launch, operand);
+    const auto *writer = llvm::find_if(writes, [&](const MemoryRange &other) {
+      return range && other.set != range->set &&
+             other.memory == range->memory && other.begin < range->end &&
+             range->begin < other.end;
+    });
+    if (writer != writes.end())
+      return launch.emitOpError("expected no set of operands to access what "
+                                "another set writes but got operand ")
+             << range->operand << " in the memory of operand "
+             << writer->operand;
+  }
+  return success();
+}
+
 LogicalResult verifySchedule(ScheduleOp schedule) {
   llvm::SmallBitVector numbers;
   WalkResult result = schedule.walk([&](Operation *op) -> WalkResult {
+    if (auto view = dyn_cast<ViewLikeOpInterface>(op);
+        view && failed(verifyView(view)))
+      return failure();
     if (isa<LaunchOp, StartAllReduceOp, StartExchangeOp>(op)) {
       auto launch = dyn_cast<LaunchOp>(op);
-      if (launch && failed(verifyShard(launch)))
+      if (launch && (failed(verifyShard(launch)) || failed(verifySets(launch))))
         return failure();
       std::optional<int64_t> number =
           llvm::TypeSwitch<Operation *, std::optional<int64_t>>(op)
