@@ -7,8 +7,32 @@ func.func private @f(%x: tensor<8xf32> {fp8.role = "stat"})
 
 // -----
 
-// expected-error @+1 {{expected attribute 'fp8.kind' to be parameter, moment1}}
+// expected-error @+1 {{expected attribute 'fp8.kind' to be parameter, moment1, moment2, gradient, average, step or other but got "weights"}}
 func.func private @f(%x: tensor<8xf32> {fp8.kind = "weights"})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.kind' to be parameter, moment1, moment2, gradient, average, step or other but got "loss"}}
+func.func private @f(%x: tensor<8xf32> {fp8.kind = "loss"})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.kind' to be state, loss, metric, output or one of trace_* but got "moment1"}}
+func.func private @f() -> (tensor<8xf32> {fp8.kind = "moment1"})
+
+// -----
+
+// The results of a step are arguments of its schedule.
+fp8.schedule @step(%m: memref<8xf32> {fp8.kind = "moment1"}, %loss: memref<f32> {fp8.kind = "loss"}) {
+  fp8.return
+}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.kind' to be parameter, moment1, moment2, gradient, average, step or other, or state, loss, metric, output or one of trace_* but got "weights"}}
+fp8.schedule @step(%m: memref<8xf32> {fp8.kind = "weights"}) {
+  fp8.return
+}
 
 // -----
 

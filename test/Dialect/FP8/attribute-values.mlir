@@ -58,7 +58,7 @@ func.func private @f() -> (tensor<8xf32> {fp8.trains = true})
 
 // -----
 
-// expected-error @+1 {{expected attribute 'fp8.entry' to be a string but got unit}}
+// expected-error @+1 {{expected attribute 'fp8.entry' to be "store" or "load" but got unit}}
 func.func private @f() attributes {fp8.entry = unit}
 
 // -----
@@ -73,7 +73,7 @@ func.func private @f() attributes {fp8.tensors = "x"}
 
 // -----
 
-// expected-error @+1 {{expected attribute 'fp8.gated_units' to be an array but got {}}
+// expected-error @+1 {{expected attribute 'fp8.gated_units' to be an array of dictionaries but got {}}
 func.func private @f() attributes {fp8.gated_units = {}}
 
 // -----
@@ -88,12 +88,12 @@ func.func private @f() attributes {fp8.data_parallel = true}
 
 // -----
 
-// expected-error @+1 {{expected attribute 'fp8.zero' to be a positive integer but got 0 : i64}}
+// expected-error @+1 {{expected attribute 'fp8.zero' to be 1 but got 0 : i64}}
 func.func private @f() attributes {fp8.zero = 0 : i64}
 
 // -----
 
-// expected-error @+1 {{expected attribute 'fp8.rows' to be an array of strings but got "free"}}
+// expected-error @+1 {{expected attribute 'fp8.rows' to be an array of "none", "free" and "contracted" but got "free"}}
 func.func private @f() attributes {fp8.rows = "free"}
 
 // -----
@@ -163,7 +163,7 @@ func.func private @f() attributes {fp8.gpu_launch = "grid"}
 
 // -----
 
-// expected-error @+1 {{expected attribute 'fp8.dot_choices' to be an array but got "dots"}}
+// expected-error @+1 {{expected attribute 'fp8.dot_choices' to be an array of dictionaries but got "dots"}}
 func.func private @f() attributes {fp8.dot_choices = "dots"}
 
 // -----
@@ -188,8 +188,53 @@ func.func private @f() attributes {fp8.sets = 0 : i64}
 
 // -----
 
-// expected-error @+1 {{expected attribute 'fp8.graph' to be a dictionary but got []}}
+// expected-error @+1 {{expected attribute 'fp8.graph' to be the numbers of edges, nodes and path in a dictionary but got []}}
 func.func private @f() attributes {fp8.graph = []}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.entry' to be "store" or "load" but got "nonsense"}}
+func.func private @f() attributes {fp8.entry = "nonsense"}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.gated_units' to be an array of dictionaries but got ["x"]}}
+func.func private @f() attributes {fp8.gated_units = ["x"]}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.zero' to be 1 but got 99 : i64}}
+module attributes {fp8.zero = 99 : i64} {}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.rows' to be an array of "none", "free" and "contracted" but got ["zork"]}}
+func.func private @f() attributes {fp8.rows = ["zork"]}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.dot_choices' to be an array of dictionaries but got [1]}}
+module attributes {fp8.dot_choices = [1]} {}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.graph' to be the numbers of edges, nodes and path in a dictionary but got {foo = 1 : i64}}}
+module attributes {fp8.graph = {foo = 1}} {}
+
+// -----
+
+// expected-error @+1 {{expected a triple of x86_64 or aarch64 but got 'foo-bar'}}
+module attributes {fp8.target = #fp8.cpu_target<triple = "foo-bar", cpu = "znver4", features = "", vector_bits = 512>} {}
+
+// -----
+
+// expected-error @+1 {{expected a CPU that LLVM knows but got 'zz'}}
+module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-gnu", cpu = "zz", features = "", vector_bits = 512>} {}
+
+// -----
+
+// expected-error @+1 {{expected features of the CPU with '+' or '-' but got '+nope'}}
+module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-gnu", cpu = "znver4", features = "-avx512bf16,+nope", vector_bits = 512>} {}
 
 // -----
 

@@ -5,7 +5,13 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Triple.h"
+#include <mutex>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -24,13 +30,60 @@ static void printIntegers(AsmPrinter &printer, ArrayRef<int64_t> values) {
 #define GET_ATTRDEF_CLASSES
 #include "fp8/Dialect/FP8/IR/FP8Attrs.cpp.inc"
 
+/// Returns LLVM's description of a target; null if LLVM has none.
+static std::unique_ptr<llvm::MCSubtargetInfo> subtargetOf(StringRef triple,
+                                                          StringRef cpu) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargetMCs();
+  });
+  llvm::Triple parsed(triple);
+  std::string error;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(parsed, error);
+  return std::unique_ptr<llvm::MCSubtargetInfo>(
+      target ? target->createMCSubtargetInfo(parsed, cpu, "") : nullptr);
+}
+
+/// Checks a list of features that are added or removed.
+static LogicalResult
+verifyFeatures(llvm::function_ref<InFlightDiagnostic()> emitError,
+               const llvm::MCSubtargetInfo &subtarget, StringRef features) {
+  for (StringRef feature : llvm::split(features, ',')) {
+    bool isSigned = feature.starts_with("+") || feature.starts_with("-");
+    if (features.empty() ||
+        (isSigned && llvm::any_of(subtarget.getAllProcessorFeatures(),
+                                  [&](const llvm::SubtargetFeatureKV &known) {
+                                    return feature.drop_front() == known.Key;
+                                  })))
+      continue;
+    return emitError() << "expected features of the CPU with '+' or '-' but "
+                          "got '"
+                       << feature << "'";
+  }
+  return success();
+}
+
 LogicalResult
 CPUTargetAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                      StringRef, StringRef, StringRef, unsigned vectorBits) {
-  if (vectorBits == 128 || vectorBits == 256 || vectorBits == 512)
+                      StringRef triple, StringRef cpu, StringRef features,
+                      unsigned vectorBits) {
+  llvm::Triple::ArchType arch = llvm::Triple(triple).getArch();
+  if (arch != llvm::Triple::x86_64 && arch != llvm::Triple::aarch64)
+    return emitError() << "expected a triple of x86_64 or aarch64 but got '"
+                       << triple << "'";
+  if (vectorBits != 128 && vectorBits != 256 && vectorBits != 512)
+    return emitError() << "expected vector_bits to be 128, 256 or 512 but got "
+                       << vectorBits;
+  // An LLVM without this target cannot tell its CPUs.
+  auto subtarget = subtargetOf(triple, "");
+  if (!subtarget)
     return success();
-  return emitError() << "expected vector_bits to be 128, 256 or 512 but got "
-                     << vectorBits;
+  if (!subtarget->isCPUStringValid(cpu))
+    return emitError() << "expected a CPU that LLVM knows but got '" << cpu
+                       << "'";
+  return verifyFeatures(emitError, *subtarget, features);
 }
 
 static LogicalResult

@@ -9,8 +9,8 @@
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -39,15 +39,36 @@ template <typename EnumT> bool isWordOf(Attribute attr) {
   return text && symbolizeEnum<EnumT>(text.getValue());
 }
 
-/// Whether an attribute is a kind of an argument or of a result. Once a
-/// schedule is built, results are arguments, too.
-bool isKind(Attribute attr) {
-  return isWordOf<StateKind>(attr) || isWordOf<ResultKind>(attr);
+/// Whether an attribute is an array of what `accepts` accepts.
+template <bool accepts(Attribute)> bool isArrayOf(Attribute attr) {
+  auto array = dyn_cast<ArrayAttr>(attr);
+  return array && llvm::all_of(array, accepts);
 }
 
-bool isNames(Attribute attr) {
-  auto array = dyn_cast<ArrayAttr>(attr);
-  return array && llvm::all_of(array, llvm::IsaPred<StringAttr>);
+template <int64_t value> bool isNumber(Attribute attr) {
+  auto integer = dyn_cast<IntegerAttr>(attr);
+  return integer && integer.getInt() == value;
+}
+
+bool isEntry(Attribute attr) {
+  auto text = dyn_cast<StringAttr>(attr);
+  return text && (text.getValue() == "store" || text.getValue() == "load");
+}
+
+bool isRows(Attribute attr) {
+  auto text = dyn_cast<StringAttr>(attr);
+  return text &&
+         llvm::is_contained({"none", "free", "contracted"}, text.getValue());
+}
+
+bool isGraph(Attribute attr) {
+  auto fields = dyn_cast<DictionaryAttr>(attr);
+  return fields && fields.size() == 3 &&
+         llvm::all_of(ArrayRef<StringRef>{"edges", "nodes", "path"},
+                      [&](StringRef name) {
+                        Attribute count = fields.get(name);
+                        return count && isInteger<0>(count);
+                      });
 }
 
 bool isTarget(Attribute attr) {
@@ -57,6 +78,9 @@ bool isTarget(Attribute attr) {
 constexpr Kind kFlag = {isA<UnitAttr>, "no value"};
 constexpr Kind kText = {isA<StringAttr>, "a string"};
 constexpr Kind kCount = {isInteger<0>, "an integer that is not negative"};
+constexpr Kind kNames = {isArrayOf<isA<StringAttr>>, "an array of strings"};
+constexpr Kind kDictionaries = {isArrayOf<isA<DictionaryAttr>>,
+                                "an array of dictionaries"};
 constexpr Kind kPositive = {isInteger<1>, "a positive integer"};
 
 struct Declaration {
@@ -65,7 +89,8 @@ struct Declaration {
   Kind kind;
 };
 
-/// Every discardable attribute of the dialect.
+/// Every discardable attribute of the dialect. One that means something else on
+/// results has a declaration of its own for them.
 constexpr Declaration kDeclarations[] = {
     // The signature of a step.
     {FP8Dialect::kPathAttrName, OnArgument | OnResult, kText},
@@ -73,24 +98,29 @@ constexpr Declaration kDeclarations[] = {
      OnArgument,
      {isWordOf<ArgRole>, "state, frozen, batch, key or constant"}},
     {FP8Dialect::kKindAttrName,
-     OnArgument | OnResult,
-     {isKind, "parameter, moment1, moment2, gradient, average, step or other, "
-              "of a result state, loss, metric, output or one of trace_*"}},
+     OnArgument,
+     {isWordOf<StateKind>,
+      "parameter, moment1, moment2, gradient, average, step or other"}},
+    {FP8Dialect::kKindAttrName,
+     OnResult,
+     {isWordOf<ResultKind>, "state, loss, metric, output or one of trace_*"}},
     {FP8Dialect::kStateAttrName, OnArgument | OnResult, kText},
     {FP8Dialect::kVocabularyAttrName, OnArgument, kPositive},
     {FP8Dialect::kParameterAttrName, OnArgument, kText},
     {FP8Dialect::kTrainsAttrName, OnArgument | OnResult, kFlag},
     {FP8Dialect::kZeroInitAttrName, OnArgument, kFlag},
     {FP8Dialect::kOutputAttrName, OnArgument, kFlag},
-    {FP8Dialect::kEntryAttrName, OnOp, kText},
+    {FP8Dialect::kEntryAttrName, OnOp, {isEntry, "\"store\" or \"load\""}},
     // The fp8 stage.
     {FP8Dialect::kRecomputedAttrName, OnOp, kFlag},
-    {FP8Dialect::kTensorsAttrName, OnOp, {isNames, "an array of strings"}},
-    {FP8Dialect::kGatedUnitsAttrName, OnOp, {isA<ArrayAttr>, "an array"}},
+    {FP8Dialect::kTensorsAttrName, OnOp, kNames},
+    {FP8Dialect::kGatedUnitsAttrName, OnOp, kDictionaries},
     {FP8Dialect::kRecipeAttrName, OnOp, {isA<RecipeAttr>, "a #fp8.recipe"}},
     {FP8Dialect::kDataParallelAttrName, OnOp, kFlag},
-    {FP8Dialect::kZeroAttrName, OnOp, kPositive},
-    {FP8Dialect::kRowsAttrName, OnOp, {isNames, "an array of strings"}},
+    {FP8Dialect::kZeroAttrName, OnOp, {isNumber<1>, "1"}},
+    {FP8Dialect::kRowsAttrName,
+     OnOp,
+     {isArrayOf<isRows>, "an array of \"none\", \"free\" and \"contracted\""}},
     {FP8Dialect::kWireReasonAttrName, OnOp, kText},
     {FP8Dialect::kShardAttrName, OnOp | OnArgument, kPositive},
     {FP8Dialect::kSlicesAttrName, OnOp | OnArgument, kPositive},
@@ -122,12 +152,14 @@ constexpr Declaration kDeclarations[] = {
     {FP8Dialect::kGPULaunchAttrName,
      OnOp,
      {isA<GPULaunchAttr>, "a #fp8.gpu_launch"}},
-    {FP8Dialect::kDotChoicesAttrName, OnOp, {isA<ArrayAttr>, "an array"}},
+    {FP8Dialect::kDotChoicesAttrName, OnOp, kDictionaries},
     {FP8Dialect::kDeviceControlAttrName, OnOp, kFlag},
     {FP8Dialect::kDeviceLoopAttrName, OnOp, kFlag},
     {FP8Dialect::kLoopsAttrName, OnOp, kPositive},
     {FP8Dialect::kSetsAttrName, OnOp, kPositive},
-    {FP8Dialect::kGraphAttrName, OnOp, {isA<DictionaryAttr>, "a dictionary"}},
+    {FP8Dialect::kGraphAttrName,
+     OnOp,
+     {isGraph, "the numbers of edges, nodes and path in a dictionary"}},
     {FP8Dialect::kNodeAttrName, OnOp | OnArgument, kCount},
     {FP8Dialect::kAfterAttrName,
      OnOp | OnArgument,
@@ -146,29 +178,41 @@ std::string textOf(Attribute attr) {
   return text;
 }
 
-LogicalResult verify(Operation *op, NamedAttribute attr, Place place,
+/// Says that the dialect has no attribute of this name.
+LogicalResult rejectUnknown(Operation *op, NamedAttribute attr, unsigned places,
+                            StringRef placeText) {
+  llvm::SetVector<StringRef> known;
+  for (const Declaration &declaration : kDeclarations)
+    if (declaration.places & places)
+      known.insert(declaration.name);
+  return op->emitOpError("expected an attribute that the fp8 dialect has on ")
+         << placeText << " (" << llvm::join(known, ", ") << ") but got '"
+         << attr.getName().strref() << "'";
+}
+
+/// Checks an attribute at one of `places`, which `placeText` describes.
+LogicalResult verify(Operation *op, NamedAttribute attr, unsigned places,
                      StringRef placeText) {
-  const Declaration *found =
-      llvm::find_if(kDeclarations, [&](const Declaration &declaration) {
-        return declaration.name == attr.getName().strref();
-      });
-  if (found == std::end(kDeclarations)) {
-    SmallVector<StringRef> known;
-    for (const Declaration &declaration : kDeclarations)
-      if (declaration.places & place)
-        known.push_back(declaration.name);
-    return op->emitOpError("expected an attribute that the fp8 dialect has on ")
-           << placeText << " (" << llvm::join(known, ", ") << ") but got '"
-           << attr.getName().strref() << "'";
+  bool isKnown = false;
+  std::string expected;
+  for (const Declaration &declaration : kDeclarations) {
+    if (declaration.name != attr.getName().strref())
+      continue;
+    isKnown = true;
+    if (!(declaration.places & places))
+      continue;
+    if (declaration.kind.accepts(attr.getValue()))
+      return success();
+    expected += (expected.empty() ? "" : ", or ") + declaration.kind.text.str();
   }
-  if (!(found->places & place))
+  if (!isKnown)
+    return rejectUnknown(op, attr, places, placeText);
+  if (expected.empty())
     return op->emitOpError("expected no attribute '")
-           << found->name << "' on " << placeText;
-  if (!found->kind.accepts(attr.getValue()))
-    return op->emitOpError("expected attribute '")
-           << found->name << "' to be " << found->kind.text << " but got "
-           << textOf(attr.getValue());
-  return success();
+           << attr.getName().strref() << "' on " << placeText;
+  return op->emitOpError("expected attribute '")
+         << attr.getName().strref() << "' to be " << expected << " but got "
+         << textOf(attr.getValue());
 }
 
 /// Checks the loops that an op of a kernel has for the loops of the domain.
@@ -198,7 +242,9 @@ LogicalResult FP8Dialect::verifyOperationAttribute(Operation *op,
 LogicalResult FP8Dialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                    unsigned,
                                                    NamedAttribute attr) {
-  return verify(op, attr, OnArgument, "arguments");
+  // The results of a step are arguments of its schedule.
+  unsigned places = isa<ScheduleOp>(op) ? OnArgument | OnResult : OnArgument;
+  return verify(op, attr, places, "arguments");
 }
 
 LogicalResult FP8Dialect::verifyRegionResultAttribute(Operation *op, unsigned,
