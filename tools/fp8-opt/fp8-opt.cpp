@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SourceLines.h"
 #include "fp8/Init.h"
 #include "fp8/Support/InternalErrors.h"
 #ifdef FP8_INCLUDE_TESTS
@@ -54,6 +55,12 @@ static mlir::LogicalResult run(mlir::StringRef input, mlir::StringRef output,
     llvm::errs() << error << "\n";
     return mlir::failure();
   }
+  // The verifier of diagnostics prints none, parts of a split input have
+  // buffers of their own, and a verbosity asks for upstream's own handler.
+  if (!config.shouldVerifyDiagnostics() && config.inputSplitMarker().empty() &&
+      config.getDiagnosticVerbosityLevel() ==
+          mlir::VerbosityLevel::ErrorsWarningsAndRemarks)
+    shortenSourceLines(registry, from->getMemBufferRef());
   if (mlir::failed(
           mlir::MlirOptMain(to->os(), std::move(from), registry, labelled)))
     return mlir::failure();
