@@ -50,6 +50,67 @@ static T fromName(const std::string &name, int count, const char *(*nameOf)(T),
 }
 
 namespace {
+/// What a value of the manifest is to be, for errors.
+template <typename T> constexpr const char *kWanted = "a number";
+template <> constexpr const char *kWanted<std::string> = "a string";
+template <> constexpr const char *kWanted<bool> = "true or false";
+template <>
+constexpr const char *kWanted<std::vector<int64_t>> = "a list of numbers";
+
+/// A value of the manifest and its place, which errors name.
+class Entry {
+public:
+  Entry(const std::string &file, const nlohmann::json &json,
+        std::string place = "")
+      : file(file), json(json), place(std::move(place)) {}
+
+  bool has(const std::string &key) const { return json.contains(key); }
+  Entry at(const std::string &key) const {
+    std::string inner = place.empty() ? key : str(place, ".", key);
+    if (!json.is_object())
+      fail("an object");
+    if (!has(key))
+      throw Error(FP8_ERROR_FORMAT, str("'", file, "': expected '", inner,
+                                        "' but it is missing"));
+    return Entry(file, json.at(key), inner);
+  }
+  std::vector<Entry> list() const {
+    if (!json.is_array())
+      fail("a list");
+    std::vector<Entry> entries;
+    for (size_t i = 0; i < json.size(); ++i)
+      entries.emplace_back(file, json[i], str(place, "[", i, "]"));
+    return entries;
+  }
+  template <typename T> T get() const {
+    try {
+      return json.get<T>();
+    } catch (const nlohmann::json::exception &) {
+      fail(kWanted<T>);
+    }
+  }
+  template <typename T> T get(const std::string &key, T missing) const {
+    return has(key) ? at(key).get<T>() : missing;
+  }
+  /// The text where it lies in the manifest.
+  const char *text() const {
+    if (!json.is_string())
+      fail(kWanted<std::string>);
+    return json.get_ref<const std::string &>().c_str();
+  }
+
+private:
+  [[noreturn]] void fail(const char *wanted) const {
+    throw Error(FP8_ERROR_FORMAT,
+                str("'", file, "': expected '", place, "' to be ", wanted,
+                    " but got ", json.type_name()));
+  }
+
+  const std::string &file;
+  const nlohmann::json &json;
+  std::string place;
+};
+
 /// The dimension lists that a description points to.
 struct Sizes {
   std::vector<int64_t> shape, whole, partOffsets;
@@ -58,25 +119,25 @@ struct Sizes {
 
 /// Returns an argument or result of the manifest. The result points into the
 /// manifest and into `sizes`, which this function fills.
-static fp8_tensor_info readTensor(const nlohmann::json &json, Sizes &sizes) {
+static fp8_tensor_info readTensor(const Entry &entry, Sizes &sizes) {
   fp8_tensor_info info = {};
-  info.name = json.at("name").get_ref<const std::string &>().c_str();
-  info.dtype = fromName(json.at("dtype").get<std::string>(), FP8_NUM_DTYPES,
+  info.name = entry.at("name").text();
+  info.dtype = fromName(entry.at("dtype").get<std::string>(), FP8_NUM_DTYPES,
                         fp8_dtype_name, "dtype");
-  sizes.shape = json.at("shape").get<std::vector<int64_t>>();
+  sizes.shape = entry.at("shape").get<std::vector<int64_t>>();
   info.rank = static_cast<int32_t>(sizes.shape.size());
   info.dims = sizes.shape.data();
-  info.kind = fromName(json.at("kind").get<std::string>(), FP8_NUM_KINDS,
+  info.kind = fromName(entry.at("kind").get<std::string>(), FP8_NUM_KINDS,
                        fp8_kind_name, "kind");
-  if (json.contains("role"))
-    info.role = fromName(json.at("role").get<std::string>(), FP8_NUM_ROLES,
+  if (entry.has("role"))
+    info.role = fromName(entry.at("role").get<std::string>(), FP8_NUM_ROLES,
                          fp8_role_name, "role");
-  info.vocabulary = json.value("vocabulary", int64_t(-1));
-  info.zero_init = json.value("zero_init", false);
-  info.shard = json.value("shard", int64_t(0));
-  info.slices = json.value("slices", int64_t(1));
-  sizes.whole = json.value("whole", std::vector<int64_t>());
-  sizes.partOffsets = json.value("part_offsets", std::vector<int64_t>());
+  info.vocabulary = entry.get("vocabulary", int64_t(-1));
+  info.zero_init = entry.get("zero_init", false);
+  info.shard = entry.get("shard", int64_t(0));
+  info.slices = entry.get("slices", int64_t(1));
+  sizes.whole = entry.get("whole", std::vector<int64_t>());
+  sizes.partOffsets = entry.get("part_offsets", std::vector<int64_t>());
   if (!sizes.whole.empty()) {
     if (sizes.whole.size() != sizes.shape.size() ||
         sizes.partOffsets.size() % sizes.whole.size() != 0)
@@ -89,24 +150,23 @@ static fp8_tensor_info readTensor(const nlohmann::json &json, Sizes &sizes) {
     info.num_parts =
         static_cast<int64_t>(sizes.partOffsets.size() / sizes.whole.size());
   }
-  info.state_arg = json.value("state_arg", -1);
+  info.state_arg = entry.get("state_arg", -1);
   return info;
 }
 
 /// Adds one function, described by the manifest and the library.
-static void addFunction(fp8_package &package, const nlohmann::json &json,
+static void addFunction(fp8_package &package, const Entry &entry,
                         const fp8_package_code &code) {
-  const nlohmann::json &arguments = json.at("arguments");
-  const nlohmann::json &results = json.at("results");
-  const nlohmann::json &launches = json.at("launches");
+  std::vector<Entry> arguments = entry.at("arguments").list();
+  std::vector<Entry> results = entry.at("results").list();
   std::vector<Sizes> sizes(arguments.size() + results.size());
   std::vector<fp8_tensor_info> infos;
-  for (const nlohmann::json *list : {&arguments, &results})
-    for (const nlohmann::json &tensor : *list)
+  for (const std::vector<Entry> *list : {&arguments, &results})
+    for (const Entry &tensor : *list)
       infos.push_back(readTensor(tensor, sizes[infos.size()]));
   std::vector<const char *> names;
-  for (const nlohmann::json &launch : launches)
-    names.push_back(launch.get_ref<const std::string &>().c_str());
+  for (const Entry &launch : entry.at("launches").list())
+    names.push_back(launch.text());
   fp8_executable_desc desc = {};
   desc.name = code.function;
   desc.entry = code.entry;
@@ -116,8 +176,8 @@ static void addFunction(fp8_package &package, const nlohmann::json &json,
   desc.num_results = static_cast<int64_t>(results.size());
   desc.constants = code.constants;
   desc.num_constants = code.num_constants;
-  desc.arena_bytes = json.at("arena_bytes").get<int64_t>();
-  desc.scratch_bytes = json.at("scratch_bytes").get<int64_t>();
+  desc.arena_bytes = entry.at("arena_bytes").get<int64_t>();
+  desc.scratch_bytes = entry.at("scratch_bytes").get<int64_t>();
   desc.launch_names = names.data();
   desc.num_launches = static_cast<int64_t>(names.size());
   desc.gpu_kernels = code.gpu_kernels;
@@ -148,13 +208,13 @@ static uint32_t crc32(const char *data, int64_t size) {
 
 /// Checks the library before it is loaded: a damaged one might crash the
 /// process.
-static void checkLibrary(const std::string &path, const nlohmann::json &json) {
+static void checkLibrary(const std::string &path, const Entry &entry) {
   FileContents file = readFile(path);
-  int64_t bytes = json.at("bytes").get<int64_t>();
+  int64_t bytes = entry.at("bytes").get<int64_t>();
   if (file.size != bytes)
     throw Error(FP8_ERROR_FORMAT, str("expected '", path, "' to have ", bytes,
                                       " bytes but got ", file.size));
-  uint32_t expected = json.at("crc32").get<uint32_t>();
+  uint32_t expected = entry.at("crc32").get<uint32_t>();
   uint32_t crc = crc32(file.data.get(), file.size);
   if (crc != expected)
     throw Error(FP8_ERROR_FORMAT,
@@ -165,11 +225,12 @@ static void checkLibrary(const std::string &path, const nlohmann::json &json) {
 }
 
 static void checkVersion(const std::string &path, const nlohmann::json &json) {
-  if (!json.is_object() || json.value("format", "") != "fp8-package")
+  auto format = json.is_object() ? json.find("format") : json.end();
+  if (format == json.end() || *format != "fp8-package")
     throw Error(FP8_ERROR_FORMAT,
                 str("expected '", path,
                     "' to be the manifest of a package but it is not"));
-  int64_t abi = json.value("abi", int64_t(0));
+  int64_t abi = Entry(path, json).get("abi", int64_t(0));
   if (abi != FP8_ABI_VERSION)
     throw Error(FP8_ERROR_FORMAT,
                 str("'", path, "': expected a package for version ",
@@ -219,41 +280,47 @@ static std::map<std::string, fp8_package_code> connect(const Library &library) {
   return code;
 }
 
+static nlohmann::json parseManifest(const std::string &path) {
+  try {
+    return nlohmann::json::parse(readTextFile(path));
+  } catch (const nlohmann::json::parse_error &error) {
+    throw Error(FP8_ERROR_FORMAT,
+                str("expected '", path, "' to be JSON but it is not, at byte ",
+                    error.byte));
+  }
+}
+
 fp8_package::fp8_package(const std::string &directory) {
   std::string path = directory + "/manifest.json";
   if (!fileExists(path))
     throw Error(FP8_ERROR_IO, str("expected a package in '", directory,
                                   "' but '", path, "' does not exist"));
-  try {
-    nlohmann::json json = nlohmann::json::parse(readTextFile(path));
-    checkVersion(path, json);
-    const nlohmann::json &target = json.at("target");
-    checkCpu(target.at("cpu").get<std::string>(),
-             target.at("features").get<std::string>());
-    const nlohmann::json &file = json.at("library");
-    // The absolute path keeps the loader from searching its own directories.
-    std::string name = str(directory, "/", file.at("file").get<std::string>());
-    std::unique_ptr<char, FreeDeleter> whole(realpath(name.c_str(), nullptr));
-    if (!whole)
-      throw Error(FP8_ERROR_IO,
-                  str("cannot read '", name, "': ", errnoText(errno)));
-    checkLibrary(whole.get(), file);
-    library = Library(whole.get());
-    std::map<std::string, fp8_package_code> code = connect(library);
-    for (const nlohmann::json &function : json.at("functions")) {
-      std::string key = function.at("name").get<std::string>();
-      if (!code.count(key))
-        throw Error(FP8_ERROR_FORMAT,
-                    str("expected code for '", key, "' but got none"));
-      addFunction(*this, function, code[key]);
-    }
-    for (const nlohmann::json &text : json.at("texts"))
-      texts[text.get<std::string>()] =
-          readTextFile(str(directory, "/", text.get<std::string>()));
-    texts["fingerprint"] = json.at("fingerprint").get<std::string>();
-  } catch (const nlohmann::json::exception &error) {
-    throw Error(FP8_ERROR_FORMAT, str("'", path, "': ", error.what()));
+  nlohmann::json json = parseManifest(path);
+  checkVersion(path, json);
+  Entry manifest(path, json);
+  checkCpu(manifest.at("target").at("cpu").get<std::string>(),
+           manifest.at("target").at("features").get<std::string>());
+  Entry file = manifest.at("library");
+  // The absolute path keeps the loader from searching its own directories.
+  std::string name = str(directory, "/", file.at("file").get<std::string>());
+  std::unique_ptr<char, FreeDeleter> whole(realpath(name.c_str(), nullptr));
+  if (!whole)
+    throw Error(FP8_ERROR_IO,
+                str("cannot read '", name, "': ", errnoText(errno)));
+  checkLibrary(whole.get(), file);
+  library = Library(whole.get());
+  std::map<std::string, fp8_package_code> code = connect(library);
+  for (const Entry &function : manifest.at("functions").list()) {
+    std::string key = function.at("name").get<std::string>();
+    if (!code.count(key))
+      throw Error(FP8_ERROR_FORMAT,
+                  str("expected code for '", key, "' but got none"));
+    addFunction(*this, function, code[key]);
   }
+  for (const Entry &text : manifest.at("texts").list())
+    texts[text.get<std::string>()] =
+        readTextFile(str(directory, "/", text.get<std::string>()));
+  texts["fingerprint"] = manifest.at("fingerprint").get<std::string>();
 }
 
 void fp8_package::add(const fp8_executable_desc &desc) {

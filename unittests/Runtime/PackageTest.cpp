@@ -100,10 +100,33 @@ TEST_F(Package, WhatIsNone) {
   EXPECT_EQ(failureOf(R"({"format": "fp8-package", "abi": 99})"),
             file + ": expected a package for version " + kVersion +
                 " of the runtime but got one for 99: emit it again");
-  EXPECT_EQ(failureOf("{\"format\": ").find(file + ": "), 0u);
-  EXPECT_EQ(failureOf(R"({"format": "fp8-package", "abi": )" + kVersion + "}")
-                .find(file),
-            0u);
+  EXPECT_EQ(failureOf("{\"format\": "),
+            "expected " + file + " to be JSON but it is not, at byte 12");
+}
+
+TEST_F(Package, MissingAndWrongEntries) {
+  std::string file = "'" + (dir / "manifest.json") + "'";
+  auto withRest = [&](const std::string &rest) {
+    return failureOf(R"({"format": "fp8-package", "abi": )" + kVersion + rest +
+                     "}");
+  };
+  EXPECT_EQ(withRest(""), file + ": expected 'target' but it is missing");
+  EXPECT_EQ(withRest(R"(, "target": null)"),
+            file + ": expected 'target' to be an object but got null");
+  EXPECT_EQ(withRest(R"(, "target": {"cpu": 7})"),
+            file + ": expected 'target.cpu' to be a string but got number");
+  std::string target = R"(, "target": {"cpu": "", "features": ""})";
+  EXPECT_EQ(withRest(target + R"(, "library": {"file": null})"),
+            file + ": expected 'library.file' to be a string but got null");
+  write(dir / "code.so", "123456789");
+  EXPECT_EQ(
+      withRest(target + R"(, "library": {"file": "code.so", "bytes": "9"})"),
+      file + ": expected 'library.bytes' to be a number but got string");
+  EXPECT_EQ(failureOf(R"({"format": null})"),
+            "expected " + file +
+                " to be the manifest of a package but it is not");
+  EXPECT_EQ(failureOf(R"({"format": "fp8-package", "abi": null})"),
+            file + ": expected 'abi' to be a number but got null");
 }
 
 TEST_F(Package, DamagedLibraryIsNotLoaded) {
