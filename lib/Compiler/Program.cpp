@@ -3,6 +3,7 @@
 #include "fp8/Compiler/Program.h"
 #include "ObjectCode.h"
 #include "fp8/Codegen/GPUObject/Object.h"
+#include "fp8/Codegen/Target.h"
 #include "fp8/Compiler/BuildId.h"
 #include "fp8/Compiler/Cache.h"
 #include "fp8/Compiler/InitialValues.h"
@@ -192,15 +193,35 @@ void writeEntry(const Cache &cache, StringRef name,
   cache.prune();
 }
 
+/// Returns the kind of arithmetic in dots: processors of one kind compute the
+/// same bits (docs/Runtime.md).
+std::string arithmeticOf(const CompileOptions &options, MLIRContext &context) {
+  if (!options.targetGPU.empty())
+    return "of " + options.targetGPU;
+  llvm::Expected<CPUTargetAttr> target =
+      makeCPUTarget(&context, options.targetCPU);
+  if (!target) {
+    llvm::consumeError(target.takeError());
+    return "unknown";
+  }
+  TargetInfo info = TargetInfo::of(*target);
+  return info.hasAMXBF16      ? "with tiles of bf16"
+         : info.hasAVX512BF16 ? "with dots of bf16"
+         : info.hasFMA        ? "with FMA"
+                              : "without FMA";
+}
+
 /// Returns the text that identifies a run.
-std::string fingerprintOf(const SourceFile &source, StringRef recipe) {
+std::string fingerprintOf(const SourceFile &source, StringRef recipe,
+                          StringRef arithmetic) {
   StringRef name = recipe;
   name.consume_front("name: ");
   name = name.take_until([](char c) { return c == '\n'; });
   auto shorten = [](StringRef digest) { return digest.take_front(16).str(); };
   return "module " + shorten(source.digest()) + ", recipe " + name.str() + " " +
          shorten(CacheKey().add(recipe).digest()) + ", compiler " +
-         FP8_VERSION " " + shorten(getCompilerBuildId());
+         FP8_VERSION " " + shorten(getCompilerBuildId()) + ", arithmetic " +
+         arithmetic.str();
 }
 
 } // namespace
@@ -277,7 +298,8 @@ fp8::compileFile(StringRef file, const CompileOptions &options,
   executable->texts["recipe.yaml"] = recipe->effective;
   if (!recipe->preset.empty())
     executable->texts["preset.yaml"] = recipe->preset;
-  executable->fingerprint = fingerprintOf(*source, recipe->effective);
+  executable->fingerprint =
+      fingerprintOf(*source, recipe->effective, arithmeticOf(options, context));
   executable->warnings = std::move(recorder.warnings);
   if (cache)
     writeEntry(*cache, entry, *executable);

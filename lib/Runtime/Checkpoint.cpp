@@ -234,25 +234,38 @@ static std::vector<std::string> partsOf(const std::string &fingerprint) {
   return parts;
 }
 
+/// Returns the first word of a part, which says what it is of.
+static std::string subjectOf(const std::string &part) {
+  return part.substr(0, part.find(' '));
+}
+
 FingerprintDifference compareFingerprints(const std::string &found,
                                           const std::string &expected) {
   std::vector<std::string> a = partsOf(found), b = partsOf(expected);
   FingerprintDifference difference;
-  if (a.size() != b.size()) {
+  if ((a.size() == 1) != (b.size() == 1)) {
     difference.found = found;
     difference.expected = expected;
     difference.isEarlier = a.size() == 1;
     return difference;
   }
-  difference.isCompilerAlone = true;
-  for (size_t i = 0; i < a.size(); ++i) {
+  // An earlier version wrote fewer parts; nothing is known of the others.
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
     if (a[i] == b[i])
       continue;
     difference.found += (difference.found.empty() ? "" : ", ") + a[i];
     difference.expected += (difference.expected.empty() ? "" : ", ") + b[i];
-    difference.isCompilerAlone &= a[i].compare(0, 9, "compiler ") == 0;
+    difference.subjects.insert(a.size() == 1 ? "" : subjectOf(a[i]));
   }
   return difference;
+}
+
+std::string withoutArithmetic(const std::string &fingerprint) {
+  std::string text;
+  for (const std::string &part : partsOf(fingerprint))
+    if (subjectOf(part) != "arithmetic")
+      text += (text.empty() ? "" : ", ") + part;
+  return text;
 }
 
 /// Returns whether the argument is the compiler's own counter of the step's

@@ -9,6 +9,7 @@
 #include "Step.h"
 
 #include <functional>
+#include <set>
 
 namespace fp8::rt {
 
@@ -63,18 +64,21 @@ void removeIncompleteCheckpoints(const std::string &directory);
 TensorFile readNewestCheckpoint(const std::string &directory);
 
 /// The difference between the fingerprints of two runs. A compiler's
-/// fingerprint is a list of parts, "module M, recipe NAME R, compiler C"; any
-/// other is one part.
+/// fingerprint is a list of parts, "module M, recipe NAME R, compiler C,
+/// arithmetic A"; any other is one part.
 struct FingerprintDifference {
   /// The parts that differ.
   std::string found, expected;
-  /// Only the compiler differs.
-  bool isCompilerAlone = false;
+  /// Their first words ("" if a fingerprint is one part).
+  std::set<std::string> subjects;
   /// `found` is from an earlier version, whose fingerprints had no parts.
   bool isEarlier = false;
 };
 FingerprintDifference compareFingerprints(const std::string &found,
                                           const std::string &expected);
+
+/// Returns a fingerprint without the part that depends on the machine.
+std::string withoutArithmetic(const std::string &fingerprint);
 
 /// Loads the newest valid checkpoint into the step: the state that all ranks
 /// have, and the state that this rank owns. Skips damaged ones with a warning;

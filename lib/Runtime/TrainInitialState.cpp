@@ -123,20 +123,27 @@ void Trainer::checkResumed(const CheckpointInfo &info) {
 void Trainer::warnOfOtherRun(const std::string &fingerprint) {
   FingerprintDifference other =
       compareFingerprints(fingerprint, position.fingerprint);
-  std::string names =
-      str(" ('", other.found, "', this is '", other.expected, "')");
   if (other.isEarlier)
-    console.warn(
+    return console.warn(
         "warning: the checkpoint is of an earlier version, which kept its "
         "recipe's name alone and no compiler: whether the run continues "
         "exactly is not known");
-  else if (other.isCompilerAlone)
-    console.warn(str("warning: the compiler is not that of the checkpoint",
-                     names, ": the run may not continue exactly"));
-  else
-    console.warn(
-        str("warning: module or recipe are not those of the checkpoint", names,
-            ": the run does not continue exactly"));
+  if (other.found.empty())
+    return;
+  using Subjects = std::set<std::string>;
+  const char *what = "module or recipe are not those", *then = "does not";
+  if (other.subjects == Subjects{"compiler"})
+    what = "the compiler is not that";
+  else if (other.subjects == Subjects{"arithmetic"})
+    what = "the processor's arithmetic is not that";
+  else if (other.subjects == Subjects{"arithmetic", "compiler"})
+    what = "the compiler and the processor's arithmetic are not those";
+  if (!other.subjects.count("module") && !other.subjects.count("recipe") &&
+      !other.subjects.count(""))
+    then = "may not";
+  console.warn(str("warning: ", what, " of the checkpoint ('", other.found,
+                   "', this is '", other.expected, "'): the run ", then,
+                   " continue exactly"));
 }
 
 //===----------------------------------------------------------------------===//

@@ -474,6 +474,8 @@ TEST_F(Train, CheckpointOfAnotherRun) {
             "warning: the compiler is not that of the checkpoint ('compiler "
             "0.1 c', this is 'compiler 0.1 d'): the run may not continue "
             "exactly");
+  // This one was written before fingerprints had a kind of arithmetic.
+  EXPECT_EQ(saidBy("module a, recipe x 1, compiler 0.1 c, arithmetic f"), "");
   // Fingerprints of earlier versions: the module's hash and the recipe's name.
   options.resume = 0;
   options.overwrite = 1;
@@ -484,6 +486,24 @@ TEST_F(Train, CheckpointOfAnotherRun) {
             "warning: the checkpoint is of an earlier version, which kept its "
             "recipe's name alone and no compiler: whether the run continues "
             "exactly is not known");
+}
+
+TEST_F(Train, CheckpointOfAnotherProcessor) {
+  options.steps = 5;
+  options.fingerprint = "module a, recipe x 1, compiler c, arithmetic f";
+  ASSERT_EQ(run(), FP8_OK) << error;
+  options.resume = 1;
+  said.clear();
+  options.fingerprint = "module a, recipe x 1, compiler c, arithmetic g";
+  ASSERT_EQ(run(), FP8_OK) << error;
+  EXPECT_HAS(said, "warning: the processor's arithmetic is not that of the "
+                   "checkpoint ('arithmetic f', this is 'arithmetic g'): the "
+                   "run may not continue exactly\n");
+  said.clear();
+  options.fingerprint = "module a, recipe x 1, compiler d, arithmetic g";
+  ASSERT_EQ(run(), FP8_OK) << error;
+  EXPECT_HAS(said, "warning: the compiler and the processor's arithmetic are "
+                   "not those of the checkpoint");
 }
 
 TEST_F(Train, EarlierRunIsNotOverwritten) {
