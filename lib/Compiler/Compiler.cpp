@@ -41,12 +41,13 @@ namespace {
 /// Runs and times the pipeline that `build` creates, and dumps its result.
 LogicalResult runStage(ModuleOp module, const CompileOptions &options,
                        StringRef stage, double &seconds,
-                       function_ref<void(OpPassManager &)> build) {
+                       function_ref<void(OpPassManager &)> build,
+                       StageInput input = StageInput::CompilersOwn) {
   auto begin = std::chrono::steady_clock::now();
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
   build(pm);
-  labelInternalErrors(pm, stage);
+  labelInternalErrors(pm, stage, input);
   LogicalResult result = pm.run(module);
   if (succeeded(result))
     result = verifyStage(module, stage);
@@ -682,10 +683,10 @@ FailureOr<Signature> fp8::importModule(ModuleOp module,
   ImportConfig config;
   config.entry = options.entry;
   config.signature = options.signature;
-  if (failed(
-          runStage(module, options, "import", seconds, [&](OpPassManager &pm) {
-            buildImportPipeline(pm, config);
-          })))
+  if (failed(runStage(
+          module, options, "import", seconds,
+          [&](OpPassManager &pm) { buildImportPipeline(pm, config); },
+          StageInput::Step)))
     return failure();
   FailureOr<func::FuncOp> function = publicFunction(module);
   if (failed(function))
@@ -738,10 +739,12 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
   VerdictReport verdicts;
   MemoryReport memory;
   CostReport cost;
-  if (failed(runStage(module, options, "fp8", stats.fp8Seconds,
-                      [&](OpPassManager &pm) {
-                        buildQuantizePipeline(pm, quantize, &verdicts);
-                      })) ||
+  if (failed(runStage(
+          module, options, "fp8", stats.fp8Seconds,
+          [&](OpPassManager &pm) {
+            buildQuantizePipeline(pm, quantize, &verdicts);
+          },
+          StageInput::Step)) ||
       failed(compileEntries(module, options, *result)) ||
       (plan && failed(compileExport(*plan, module, verdicts.gatedUnits, options,
                                     *result))) ||

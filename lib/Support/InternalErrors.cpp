@@ -15,6 +15,7 @@
 #include <vector>
 
 using namespace mlir;
+using fp8::StageInput;
 
 /// Returns the first error of the verifier about `op`, or "".
 static std::string getVerifierError(Operation *op) {
@@ -47,6 +48,11 @@ static bool isCheck(StringRef pass) {
   return pass.starts_with("fp8-verify-") && pass != "fp8-verify-import";
 }
 
+/// Returns whether a pass of a later stage refuses what the user wrote.
+static bool refusesSteps(StringRef pass) {
+  return pass.starts_with("convert-stablehlo-");
+}
+
 static void emitStageError(MLIRContext *context, const Twine &culprit) {
   emitError(UnknownLoc::get(context))
       << "internal error: " << culprit
@@ -61,8 +67,9 @@ namespace {
 class InternalErrors : public PassInstrumentation {
 public:
   /// An empty stage stands for a pipeline that a user has composed.
-  InternalErrors(MLIRContext *context, StringRef stage)
-      : stage(stage), handler(context, [this](Diagnostic &diagnostic) {
+  InternalErrors(MLIRContext *context, StringRef stage, StageInput input)
+      : stage(stage), input(input),
+        handler(context, [this](Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
             std::lock_guard<std::mutex> lock(mutex);
             errors.push_back(diagnostic.str());
@@ -96,8 +103,10 @@ private:
     bool isVerifiers = !broken.empty() && llvm::is_contained(errors, broken);
     if (isReported)
       return;
-    if (stage.empty() ? !(isVerifiers && isOurs(pass))
-                      : !(isVerifiers || isCheck(pass)))
+    if (stage.empty()
+            ? !(isVerifiers && isOurs(pass))
+            : !(isVerifiers || isCheck(pass) ||
+                (input == StageInput::CompilersOwn && !refusesSteps(pass))))
       return;
     isReported = true;
     if (!stage.empty()) {
@@ -111,6 +120,7 @@ private:
   }
 
   std::string stage;
+  StageInput input;
   std::mutex mutex;
   std::vector<std::string> errors; ///< All emitted errors.
   /// The first pass that failed, and the verifier's first error about its
@@ -128,9 +138,10 @@ LogicalResult fp8::verifyStage(Operation *op, StringRef stage) {
   return failure();
 }
 
-void fp8::labelInternalErrors(PassManager &pm, StringRef stage) {
+void fp8::labelInternalErrors(PassManager &pm, StringRef stage,
+                              StageInput input) {
   pm.addInstrumentation(
-      std::make_unique<InternalErrors>(pm.getContext(), stage));
+      std::make_unique<InternalErrors>(pm.getContext(), stage, input));
 }
 
 void fp8::labelInternalErrors(PassManager &pm) {

@@ -40,7 +40,8 @@ struct FaultyPass : PassWrapper<FaultyPass, OperationPass<func::FuncOp>> {
 /// Returns the errors of running such a pass on two functions, in a stage or,
 /// without one, in a plain pipeline.
 std::vector<std::string> run(Fault fault, StringRef argument = "faulty",
-                             StringRef stage = "fp8") {
+                             StringRef stage = "fp8",
+                             fp8::StageInput input = fp8::StageInput::Step) {
   MLIRContext context;
   context.loadDialect<func::FuncDialect>();
   auto module = parseSourceString<ModuleOp>(
@@ -55,7 +56,7 @@ std::vector<std::string> run(Fault fault, StringRef argument = "faulty",
   if (stage.empty())
     fp8::labelInternalErrors(pm);
   else
-    fp8::labelInternalErrors(pm, stage);
+    fp8::labelInternalErrors(pm, stage, input);
   EXPECT_EQ(failed(pm.run(*module)), fault != Fault::None);
   return errors;
 }
@@ -85,6 +86,19 @@ TEST(InternalErrors, ThoseOfAPassAreTheUsers) {
 
 TEST(InternalErrors, ThoseOfAStagesCheckAreOurs) {
   EXPECT_TRUE(isInternal(run(Fault::RefusesInput, "fp8-verify-scheduled")));
+}
+
+TEST(InternalErrors, ThoseOfALaterStageAreOurs) {
+  constexpr auto own = fp8::StageInput::CompilersOwn;
+  std::vector<std::string> errors =
+      run(Fault::RefusesInput, "fp8-form-kernels", "kernels", own);
+  EXPECT_TRUE(isInternal(errors));
+  EXPECT_NE(errors.back().find("pass 'fp8-form-kernels' of stage 'kernels'"),
+            std::string::npos);
+  EXPECT_NE(errors.back().find("Please report it"), std::string::npos);
+  // It names an op of the step that is not supported.
+  EXPECT_FALSE(isInternal(run(
+      Fault::RefusesInput, "convert-stablehlo-to-linalg", "structured", own)));
 }
 
 TEST(InternalErrors, AloneOnlyTheVerifiersAfterOurPassesAreOurs) {

@@ -1,7 +1,8 @@
 //===- InternalErrors.h - Mistakes of the compiler --------------*- C++ -*-===//
 //
-// Most errors say what is wrong with the user's step. An error from MLIR's
-// verifier after a pass of ours, or from the check that ends a stage, is a bug
+// Errors of the first stages say what is wrong with the user's step. An error
+// from MLIR's verifier after a pass of ours, from the check that ends a stage,
+// or from a pass of a stage that only gets what the compiler has made, is a bug
 // of the compiler, and its text helps no user. These functions recognize such
 // errors and add how to report them.
 //
@@ -18,10 +19,16 @@ class PassManager;
 
 namespace fp8 {
 
+/// Whether the passes of a stage may refuse the user's step.
+enum class StageInput { Step, CompilersOwn };
+
 /// Makes runs of `pm`, the passes of one stage of a compile, add a note to
-/// every error that is the compiler's mistake: any error of the verifier, or of
-/// the check at the stage's end.
-void labelInternalErrors(PassManager &pm, StringRef stage);
+/// every error that is the compiler's mistake: any error of the verifier, of
+/// the check at the stage's end, or, if the compiler itself has made the
+/// stage's input, of any pass. (The lowering of StableHLO is the exception: it
+/// refuses ops that are valid but not supported.)
+void labelInternalErrors(PassManager &pm, StringRef stage,
+                         StageInput input = StageInput::Step);
 
 /// Verifies the result of a stage's passes and adds the same note to an error.
 /// A compile verifies once a stage: verifying after every pass took a seventh
