@@ -46,6 +46,13 @@ typedef struct fp8_compile_options {
   int32_t threads; /* of the compiler; 0: one a core                      */
   int32_t no_cache; /* 1: neither read nor write the cache                  */
   const char *target_cpu; /* as fp8-run --target-cpu; NULL: this machine's */
+  /* As fp8-run --target: cpu, or nvptx:GPU (nvptx:sm_90a, ...), whose host is
+     target_cpu; NULL: cpu. The two options after it are for GPUs alone. */
+  const char *target;
+  const char *gpu_image; /* cubin, ptx or bitcode; NULL: cubin, if ptxas is
+                            found, else ptx                                  */
+  int64_t gpu_expand;    /* the most launches of a loop that is expanded in
+                            the step's graph; -1: none                       */
   /* 1: the step runs on several ranks, each with its own rows of the batch
      (fp8-run --data-parallel). The options below concern such steps alone. */
   int32_t data_parallel;

@@ -103,6 +103,26 @@ static std::string readRankOptions(const fp8_compile_options &options,
   return "";
 }
 
+/// Where the kernels run; a mistake, or "".
+static std::string readTarget(const fp8_compile_options &options,
+                              CompileOptions &compile) {
+  if (options.target_cpu)
+    compile.targetCPU = options.target_cpu;
+  std::string text = textOf(options.target, "cpu");
+  StringRef target = text;
+  if (target.consume_front("nvptx:"))
+    compile.targetGPU = target.str();
+  else if (target != "cpu")
+    return "expected a target of cpu or nvptx:GPU but got '" + text + "'";
+  compile.gpuImage = textOf(options.gpu_image);
+  if (options.gpu_expand != 0)
+    compile.gpuExpand = std::max<int64_t>(options.gpu_expand, 0);
+  if (compile.targetGPU.empty() &&
+      (!compile.gpuImage.empty() || options.gpu_expand != 0))
+    return "expected a target nvptx:GPU with gpu_image or gpu_expand";
+  return "";
+}
+
 /// The options for the compiler; a mistake, or "".
 static std::string readOptions(const fp8_compile_options &options,
                                ProgramOptions &program) {
@@ -121,8 +141,8 @@ static std::string readOptions(const fp8_compile_options &options,
   compile.dumpDir = textOf(options.dump_directory);
   compile.failOnFallback = options.fail_on_fallback;
   compile.trace = options.trace;
-  if (options.target_cpu)
-    compile.targetCPU = options.target_cpu;
+  if (std::string mistake = readTarget(options, compile); !mistake.empty())
+    return mistake;
   if (std::string mistake = readRankOptions(options, compile); !mistake.empty())
     return mistake;
   if (options.threads < 0)

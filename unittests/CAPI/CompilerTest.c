@@ -79,6 +79,35 @@ static void runPasses(void) {
         "no place");
 }
 
+/* Compiles for a GPU, which needs none, into DIRECTORY.gpu. */
+static void checkGPU(const fp8_compile_options *base, const char *directory) {
+  fp8_compile_options options = *base;
+  fp8_program *program = NULL;
+  char name[4096];
+  options.target = "cuda";
+  check(fp8_compile(&options, &program) == FP8_ERROR_INVALID &&
+            !strcmp(fp8_compiler_last_error(),
+                    "expected a target of cpu or nvptx:GPU but got 'cuda'"),
+        "kind of target");
+  options.target = "nvptx:sm_1";
+  check(fp8_compile(&options, &program) == FP8_ERROR_INVALID &&
+            strstr(fp8_compiler_last_error(), "'sm_1'"),
+        "GPU");
+  options.target = NULL;
+  options.gpu_image = "ptx";
+  check(fp8_compile(&options, &program) == FP8_ERROR_INVALID &&
+            !strcmp(fp8_compiler_last_error(),
+                    "expected a target nvptx:GPU with gpu_image or "
+                    "gpu_expand"),
+        "image without a GPU");
+  options.target = "nvptx:sm_90a";
+  options.gpu_expand = -1;
+  check(fp8_compile(&options, &program) == FP8_OK, "compile for a GPU");
+  snprintf(name, sizeof(name), "%s.gpu", directory);
+  check(program && fp8_program_emit(program, name) == FP8_OK, "emit for a GPU");
+  fp8_program_destroy(program);
+}
+
 int main(int argc, char **argv) {
   fp8_compile_options options = {0};
   fp8_program *program = NULL;
@@ -124,6 +153,7 @@ int main(int argc, char **argv) {
         "zero without ranks");
   options.zero = 0;
 
+  checkGPU(&options, argv[2]);
   check(fp8_compile(&options, &program) == FP8_OK, "compile");
   if (!program)
     return 1;
