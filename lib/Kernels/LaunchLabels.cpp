@@ -2,7 +2,8 @@
 //
 // A label is made of what the ops compute, so that it is informative even in a
 // step without names, and of the location of the op that does most of the work:
-// the first dot, or else the last op.
+// the first dot, or else the last op. Without a name there, the label also has
+// the type of the result, and what a quantization is of or for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +15,7 @@
 #include "fp8/Support/Locations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -79,6 +81,93 @@ static void mergeReductions(llvm::SmallSetVector<StringRef, 8> &parts,
   parts = merged;
 }
 
+/// Returns the path of the argument of the step that `value` is a view of, or
+/// "".
+static StringRef pathOf(Value value) {
+  while (Operation *def = value.getDefiningOp()) {
+    if (!isTensorView(def))
+      return "";
+    value = def->getOperand(0);
+  }
+  auto arg = cast<BlockArgument>(value);
+  auto func = dyn_cast<func::FuncOp>(arg.getOwner()->getParentOp());
+  auto path = func ? func.getArgAttrOfType<StringAttr>(
+                         arg.getArgNumber(), FP8Dialect::kPathAttrName)
+                   : StringAttr();
+  return path ? path.getValue() : "";
+}
+
+/// Returns a dot that reads `value` or a view of it, or null.
+static Operation *dotThatReads(Value value) {
+  SmallVector<Value> views{value};
+  while (!views.empty())
+    for (Operation *user : views.pop_back_val().getUsers()) {
+      auto generic = dyn_cast<linalg::GenericOp>(user);
+      if (generic && isDot(generic))
+        return user;
+      if (isTensorView(user))
+        views.push_back(user->getResult(0));
+    }
+  return nullptr;
+}
+
+/// Returns a type as 16x64xf32.
+static std::string textOf(ShapedType type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (int64_t size : type.getShape())
+    os << size << 'x';
+  os << type.getElementType();
+  return text;
+}
+
+static bool hasName(Operation *op) {
+  return bool(op->getLoc()->findInstanceOf<NameLoc>());
+}
+
+/// Returns what `op` computes as far as types and data flow tell: the type of
+/// its result, or of what it reduces to a scalar; for a quantization, the
+/// argument that it is of, or else the dot that it is for.
+static std::string describeValues(Operation *op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  auto type = op->getNumResults() == 0
+                  ? ShapedType()
+                  : dyn_cast<ShapedType>(op->getResult(0).getType());
+  if (!type)
+    return "";
+  if (type.getRank() == 0 && generic && generic.getNumDpsInputs() > 0)
+    if (auto input =
+            dyn_cast<ShapedType>(generic.getDpsInputs().front().getType()))
+      type = input;
+  std::string text = textOf(type);
+  if (!generic || !allParallel(generic) || !writesF8(generic))
+    return text;
+  for (Value input : generic.getDpsInputs()) {
+    auto from = dyn_cast<ShapedType>(input.getType());
+    StringRef path = pathOf(input);
+    if (from && !path.empty() && from.getShape() == type.getShape())
+      return text + " of " + path.str();
+  }
+  for (Value result : op->getResults())
+    if (Operation *dot = dotThatReads(result))
+      return text + " for dot " +
+             (hasName(dot)
+                  ? describeLocation(dot->getLoc())
+                  : textOf(cast<ShapedType>(dot->getResult(0).getType())));
+  return text;
+}
+
+/// Returns which part of the step `op` is: its location and, if that has no
+/// name, what its values tell.
+static std::string describePlace(Operation *op) {
+  std::string place = describeLocation(op->getLoc());
+  std::string values = hasName(op) ? "" : describeValues(op);
+  if (values.empty())
+    return place;
+  bool isUnknown = !op->getLoc()->findInstanceOf<FileLineColLoc>();
+  return isUnknown ? values : place + " " + values;
+}
+
 std::string fp8::labelOf(ArrayRef<Operation *> ops, StringRef state) {
   llvm::SmallSetVector<StringRef, 8> parts;
   bool hasExp = false, hasRoot = false;
@@ -108,5 +197,5 @@ std::string fp8::labelOf(ArrayRef<Operation *> ops, StringRef state) {
   if (!state.empty())
     return llvm::join(parts, "_") + " " + state.str();
   Operation *main = dot ? dot : ops.back();
-  return llvm::join(parts, "_") + " " + describeLocation(main->getLoc());
+  return llvm::join(parts, "_") + " " + describePlace(main);
 }

@@ -62,3 +62,68 @@ func.func @dot(%x: tensor<64x16xf32> {fp8.path = "x"}, %w: tensor<16x32xf32> {fp
   } -> tensor<64x32xf32> loc("tanh"("train.py":6:3))
   return %y : tensor<64x32xf32>
 }
+
+// -----
+
+// Where a location has no name, types and data flow help: what a reduction
+// reads, the argument that a quantization is of, and else the dot it is for.
+#id = affine_map<(i, j) -> (i, j)>
+#none = affine_map<(i, j) -> ()>
+#lhs = affine_map<(i, j, k) -> (i, k)>
+#rhs = affine_map<(i, j, k) -> (k, j)>
+#out = affine_map<(i, j, k) -> (i, j)>
+// CHECK-LABEL: func.func @nameless
+// CHECK: fp8.launch @kernel_0({{.*}}) label = "max_quantize 64x16xf8E4M3FN for dot train.py:5:9 (forward params['w'])"
+// CHECK: fp8.launch @kernel_1({{.*}}) label = "quantize train.py:7:3 16x32xf8E4M3FN of params['w']"
+// CHECK: fp8.launch @kernel_2({{.*}}) label = "dot train.py:5:9 (forward params['w'])"
+func.func @nameless(%x: tensor<64x16xf32> {fp8.path = "x"}, %w: tensor<16x32xf32> {fp8.path = "params['w']"}) -> (tensor<64x32xf32> {fp8.path = "y"}) {
+  %zero = arith.constant 0.0 : f32
+  %em = tensor.empty() : tensor<f32>
+  %fm = linalg.fill ins(%zero : f32) outs(%em : tensor<f32>) -> tensor<f32>
+  %max = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction", "reduction"]} ins(%x : tensor<64x16xf32>) outs(%fm : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.maximumf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<f32> loc(unknown)
+  %eq = tensor.empty() : tensor<64x16xf8E4M3FN>
+  %q = linalg.generic {indexing_maps = [#none, #id], iterator_types = ["parallel", "parallel"]} ins(%max : tensor<f32>) outs(%eq : tensor<64x16xf8E4M3FN>) {
+  ^bb0(%a: f32, %o: f8E4M3FN):
+    %c = arith.truncf %a : f32 to f8E4M3FN
+    linalg.yield %c : f8E4M3FN
+  } -> tensor<64x16xf8E4M3FN> loc(unknown)
+  %ew = tensor.empty() : tensor<16x32xf8E4M3FN>
+  %p = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%w : tensor<16x32xf32>) outs(%ew : tensor<16x32xf8E4M3FN>) {
+  ^bb0(%a: f32, %o: f8E4M3FN):
+    %c = arith.truncf %a : f32 to f8E4M3FN
+    linalg.yield %c : f8E4M3FN
+  } -> tensor<16x32xf8E4M3FN> loc("train.py":7:3)
+  %e = tensor.empty() : tensor<64x32xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<64x32xf32>) -> tensor<64x32xf32>
+  %dot = linalg.generic {indexing_maps = [#lhs, #rhs, #out], iterator_types = ["parallel", "parallel", "reduction"]} ins(%q, %p : tensor<64x16xf8E4M3FN>, tensor<16x32xf8E4M3FN>) outs(%f : tensor<64x32xf32>) {
+  ^bb0(%a: f8E4M3FN, %b: f8E4M3FN, %o: f32):
+    %a32 = arith.extf %a : f8E4M3FN to f32
+    %b32 = arith.extf %b : f8E4M3FN to f32
+    %m = arith.mulf %a32, %b32 : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<64x32xf32> loc("forward params['w']"("train.py":5:9))
+  return %dot : tensor<64x32xf32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#none = affine_map<(i, j) -> ()>
+// CHECK-LABEL: func.func @reduction
+// CHECK: fp8.launch @kernel_{{.*}} label = "max 64x16xf32"
+func.func @reduction(%x: tensor<64x16xf32> {fp8.path = "x"}) -> (tensor<f32> {fp8.path = "y"}) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<f32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %max = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction", "reduction"]} ins(%x : tensor<64x16xf32>) outs(%f : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.maximumf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<f32> loc(unknown)
+  return %max : tensor<f32>
+}
