@@ -26,6 +26,14 @@ def need(*modules):
         os.execv(VENV, [str(VENV), *sys.argv])
 
 
+# The three sizes of the example in which steps and memory are compared.
+SIZES = {
+    "tiny": {"layers": 4, "width": 256, "heads": 4, "ffn": 688, "batch": 8, "sequence": 256, "vocab": 4096},
+    "small": {"layers": 8, "width": 512, "heads": 8, "ffn": 1376, "batch": 8, "sequence": 256, "vocab": 8192},
+    "gpt2-small": {"layers": 12, "width": 768, "heads": 12, "ffn": 2048, "batch": 2, "sequence": 512, "vocab": 32000},
+}
+
+
 # Open MPI does not run as root without these variables.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
