@@ -504,13 +504,8 @@ Inner AttentionBuilder::makeReduction(Sum op,
       left.push_back(dim);
   }
   Inner init = read(op->getOperand(1), Dims());
-  OperationState state(op.getLoc(), op->getName());
-  state.addOperands({input.value, init.value});
-  state.addTypes(typeOf(left, tensorOf(op->getResult(0)).getElementType()));
-  state.addAttribute("dimensions", builder.getDenseI64ArrayAttr(places));
-  IRMapping mapping;
-  op.getBody().cloneInto(state.addRegion(), mapping);
-  return {builder.create(state)->getResult(0), left};
+  return {fp8::makeReduction(builder, op, input.value, init.value, places),
+          left};
 }
 
 /// Makes the reduction of rows of scores.
@@ -677,22 +672,13 @@ Value AttentionBuilder::finishSum(Sum sum, Value inside) {
   const Dims &dims = scores.readDims(sum);
   Dims inner = sorted(dims), left = scores.getDimsLeft(sum), outer;
   llvm::erase_if(inner, [&](int dim) { return isSummedInside(sum, dim); });
-  SmallVector<int64_t> places, shape;
-  for (auto [place, dim] : llvm::enumerate(inner)) {
-    if (llvm::is_contained(left, dim))
-      shape.push_back(scores.sizes[dim]);
-    else
+  SmallVector<int64_t> places;
+  for (auto [place, dim] : llvm::enumerate(inner))
+    if (!llvm::is_contained(left, dim))
       places.push_back(place);
-  }
-  if (!places.empty()) {
-    OperationState state(sum.getLoc(), sum->getName());
-    state.addOperands({inside, sum->getOperand(1)});
-    state.addTypes(tensorOf(inside).clone(shape));
-    state.addAttribute("dimensions", builder.getDenseI64ArrayAttr(places));
-    IRMapping mapping;
-    sum.getBody().cloneInto(state.addRegion(), mapping);
-    inside = builder.create(state)->getResult(0);
-  }
+  if (!places.empty())
+    inside =
+        fp8::makeReduction(builder, sum, inside, sum->getOperand(1), places);
   for (auto [place, dim] : llvm::enumerate(dims))
     if (llvm::is_contained(left, dim))
       outer.push_back(dim);
@@ -791,7 +777,7 @@ private:
   /// Makes ops of the softmaxes of a block. Returns true if there were any;
   /// else reports what became of those that are left.
   bool form(Block &block) {
-    std::vector<Scores> all = findScores(block);
+    std::vector<Scores> lost, all = findScores(block, &lost);
     // Derivatives of derivatives may share dots: what a dot of one attention
     // results in is scores of another. Forming the first replaces ops of the
     // second, which the next round finds as they are then.
@@ -809,7 +795,7 @@ private:
       }
     }
     if (!changed) {
-      llvm::append_range(all, findLostScores(block));
+      llvm::append_range(all, lost);
       llvm::for_each(all, [&](const Scores &scores) { leave(scores); });
       return false;
     }

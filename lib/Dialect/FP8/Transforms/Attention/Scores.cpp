@@ -17,6 +17,7 @@
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallSet.h"
@@ -49,11 +50,25 @@ bool Scores::isBiasGradient(Operation *reader) const {
   return sum && haveQueriesAndKeys(getDimsLeft(sum));
 }
 
-/// Whether an op is a dot of two activations.
-static bool isOfAttention(Operation *op) {
+bool fp8::isAttentionDot(Operation *op) {
   VerdictAttr verdict = getVerdict(op);
   return isa<Dot>(op) && verdict && !verdict.isFP8() &&
          verdict.getCategory() == DotCategory::Attention;
+}
+
+Value fp8::makeReduction(OpBuilder &builder, stablehlo::ReduceOp like,
+                         Value input, Value init, ArrayRef<int64_t> dims) {
+  SmallVector<int64_t> shape;
+  for (auto [dim, size] : llvm::enumerate(shapeOf(input)))
+    if (!llvm::is_contained(dims, dim))
+      shape.push_back(size);
+  OperationState state(like.getLoc(), like->getName());
+  state.addOperands({input, init});
+  state.addTypes(tensorOf(like->getResult(0)).clone(shape));
+  state.addAttribute("dimensions", builder.getDenseI64ArrayAttr(dims));
+  IRMapping mapping;
+  like.getBody().cloneInto(state.addRegion(), mapping);
+  return builder.create(state)->getResult(0);
 }
 
 /// Returns `op` if it is a reduction of one tensor.
@@ -96,12 +111,9 @@ private:
 class ScoreFinder {
 public:
   explicit ScoreFinder(Block &block) : block(block) {}
-  std::vector<Scores> run();
-  std::vector<Scores> runLost();
+  std::vector<Scores> run(std::vector<Scores> *lost);
 
 private:
-  using DotsByGroup = llvm::MapVector<int, SmallVector<Dot>>;
-  void followAll();
   std::optional<Scores> findLost(Dot dot) const;
   void follow(Operation &op);
   void followElementwise(Operation &op);
@@ -125,8 +137,6 @@ private:
   DenseMap<Value, int> groupOf;
   /// The ops that compute the values of each group, in the block's order.
   DenseMap<int, SmallVector<Operation *>> opsOf;
-  DotsByGroup dots;
-  DenseMap<int, SmallVector<stablehlo::ReduceOp>> reductions;
   /// The dimension of each class of labels in the scores being examined.
   DenseMap<int, int> dimOf;
 };
@@ -197,7 +207,7 @@ static std::optional<SmallVector<int>> placesAfterReshape(Value from,
 }
 
 void ScoreFinder::follow(Operation &op) {
-  if (isOfAttention(&op)) {
+  if (isAttentionDot(&op)) {
     Labels fresh;
     for (int64_t size : shapeOf(op.getResult(0)))
       fresh.push_back(size == 1 ? -1 : labels.make());
@@ -447,7 +457,7 @@ void ScoreFinder::checkUses(Scores &scores) {
       if (user->getNumResults() == 1 && scores.isMember(user->getResult(0)))
         continue;
       auto dot = dyn_cast<Dot>(user);
-      if ((dot && isOfAttention(dot) && readsWhole(scores, dot)) ||
+      if ((dot && isAttentionDot(dot) && readsWhole(scores, dot)) ||
           (isSum(user) && !reachesScores(scores, user)))
         reading.insert(user);
       else
@@ -455,33 +465,6 @@ void ScoreFinder::checkUses(Scores &scores) {
     }
   }
   scores.readers = reading.takeVector();
-}
-
-/// Follows dimensions through the block, and collects the ops of each group.
-void ScoreFinder::followAll() {
-  for (Operation &op : block)
-    follow(op);
-  for (Operation &op : block) {
-    if (op.getNumResults() == 1)
-      if (auto it = groupOf.find(op.getResult(0)); it != groupOf.end())
-        opsOf[groups.find(it->second)].push_back(&op);
-    if (isOfAttention(&op))
-      dots[groups.find(groupOf.lookup(op.getResult(0)))].push_back(
-          cast<Dot>(op));
-    else if (stablehlo::ReduceOp reduce = getReduction(&op))
-      if (auto it = groupOf.find(op.getOperand(0)); it != groupOf.end())
-        reductions[groups.find(it->second)].push_back(reduce);
-  }
-}
-
-std::vector<Scores> ScoreFinder::run() {
-  followAll();
-  std::vector<Scores> found;
-  for (auto &[group, some] : dots)
-    if (std::optional<Scores> scores =
-            findSoftmax(group, some, reductions.lookup(group)))
-      found.push_back(std::move(*scores));
-  return found;
 }
 
 /// Looks for an exponential between `dot` and other dots of attentions, and for
@@ -494,7 +477,7 @@ std::optional<Scores> ScoreFinder::findLost(Dot dot) const {
   for (unsigned i = 0; i < reached.size(); ++i)
     for (Operation *user : reached[i]->getUsers()) {
       Operation *op = block.findAncestorOpInBlock(*user);
-      if (!op || isOfAttention(op) || op->hasTrait<OpTrait::IsTerminator>())
+      if (!op || isAttentionDot(op) || op->hasTrait<OpTrait::IsTerminator>())
         continue;
       isSoftmax |= isa<stablehlo::ExpOp>(op);
       if (op->getNumResults() != 1 || !labelsOf.contains(op->getResult(0)))
@@ -516,21 +499,34 @@ std::optional<Scores> ScoreFinder::findLost(Dot dot) const {
   return scores;
 }
 
-std::vector<Scores> ScoreFinder::runLost() {
-  followAll();
+std::vector<Scores> ScoreFinder::run(std::vector<Scores> *lost) {
+  llvm::MapVector<int, SmallVector<Dot>> dots;
+  DenseMap<int, SmallVector<stablehlo::ReduceOp>> reductions;
+  for (Operation &op : block)
+    follow(op);
+  for (Operation &op : block) {
+    if (op.getNumResults() == 1)
+      if (auto it = groupOf.find(op.getResult(0)); it != groupOf.end())
+        opsOf[groups.find(it->second)].push_back(&op);
+    if (isAttentionDot(&op))
+      dots[groups.find(groupOf.lookup(op.getResult(0)))].push_back(
+          cast<Dot>(op));
+    else if (stablehlo::ReduceOp reduce = getReduction(&op))
+      if (auto it = groupOf.find(op.getOperand(0)); it != groupOf.end())
+        reductions[groups.find(it->second)].push_back(reduce);
+  }
   std::vector<Scores> found;
-  for (auto &[group, some] : dots)
-    if (!findSoftmax(group, some, reductions.lookup(group)))
+  for (auto &[group, some] : dots) {
+    if (auto scores = findSoftmax(group, some, reductions.lookup(group)))
+      found.push_back(std::move(*scores));
+    else if (lost)
       for (Dot dot : some)
         if (std::optional<Scores> scores = findLost(dot))
-          found.push_back(std::move(*scores));
+          lost->push_back(std::move(*scores));
+  }
   return found;
 }
 
-std::vector<Scores> fp8::findScores(Block &block) {
-  return ScoreFinder(block).run();
-}
-
-std::vector<Scores> fp8::findLostScores(Block &block) {
-  return ScoreFinder(block).runLost();
+std::vector<Scores> fp8::findScores(Block &block, std::vector<Scores> *lost) {
+  return ScoreFinder(block).run(lost);
 }

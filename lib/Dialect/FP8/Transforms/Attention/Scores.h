@@ -65,14 +65,19 @@ struct Scores {
   bool isBiasGradient(Operation *reader) const;
 };
 
-/// Returns every softmax over scores in `block`: the values between dots of two
-/// activations (by their verdicts), if a row is reduced over the keys.
-std::vector<Scores> findScores(Block &block);
+/// Whether an op is a dot of two activations, by its verdict.
+bool isAttentionDot(Operation *op);
 
-/// Returns what `findScores` cannot follow to a softmax: dots of scores whose
-/// exponential is computed behind an op that mixes dimensions. They have no
-/// members.
-std::vector<Scores> findLostScores(Block &block);
+/// Makes a reduction like another one, of `input` over `dims`.
+Value makeReduction(OpBuilder &builder, stablehlo::ReduceOp like, Value input,
+                    Value init, ArrayRef<int64_t> dims);
+
+/// Returns every softmax over scores in `block`: the values between dots of two
+/// activations, if a row is reduced over the keys. Adds to `lost` what cannot
+/// be followed to a softmax: dots of scores whose exponential is computed
+/// behind an op that mixes dimensions. They have no members.
+std::vector<Scores> findScores(Block &block,
+                               std::vector<Scores> *lost = nullptr);
 
 } // namespace mlir::fp8
 

@@ -75,13 +75,6 @@ private:
 
 } // namespace
 
-/// Whether an op is a dot of two activations.
-static bool isAttentionDot(Operation *op) {
-  VerdictAttr verdict = getVerdict(op);
-  return isa<Dot>(op) && verdict && !verdict.isFP8() &&
-         verdict.getCategory() == DotCategory::Attention;
-}
-
 static SmallVector<int64_t> flatten(const Extents &extents) {
   SmallVector<int64_t> shape;
   for (const auto &part : extents)
@@ -358,14 +351,9 @@ std::optional<Fine> HeadSplitter::rebuildReduction(stablehlo::ReduceOp op) {
   for (auto [dim, part] : llvm::enumerate(known->extents))
     if (!llvm::is_contained(op.getDimensions(), dim))
       left.push_back(part);
-  OperationState state(op.getLoc(), op->getName());
-  state.addOperands({known->value, op->getOperand(1)});
-  state.addTypes(tensorOf(op->getResult(0)).clone(flatten(left)));
-  state.addAttribute("dimensions", builder.getDenseI64ArrayAttr(splitDims(
-                                       known->extents, op.getDimensions())));
-  IRMapping mapping;
-  op.getBody().cloneInto(state.addRegion(), mapping);
-  return Fine{builder.create(state)->getResult(0), left};
+  Value result = makeReduction(builder, op, known->value, op->getOperand(1),
+                               splitDims(known->extents, op.getDimensions()));
+  return Fine{result, left};
 }
 
 std::optional<Fine>

@@ -103,6 +103,17 @@ static SmallVector<double> factorsIn(DenseElementsAttr elements) {
   return factors;
 }
 
+/// Returns the factors in a constant, perhaps broadcast; nullopt if `value` is
+/// none.
+static std::optional<SmallVector<double>> constantFactors(Value value) {
+  while (auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
+    value = spread.getOperand();
+  DenseElementsAttr elements;
+  if (!matchPattern(value, m_Constant(&elements)))
+    return std::nullopt;
+  return factorsIn(elements);
+}
+
 //===----------------------------------------------------------------------===//
 // The loss
 //===----------------------------------------------------------------------===//
@@ -344,14 +355,10 @@ bool Reductions::isPlainCount(Value value) {
     if (isa_and_nonnull<stablehlo::MulOp, stablehlo::DivOp,
                         stablehlo::DotGeneralOp, stablehlo::ScatterOp>(op))
       for (Value operand : op->getOperands()) {
-        while (auto spread =
-                   operand.getDefiningOp<stablehlo::BroadcastInDimOp>())
-          operand = spread.getOperand();
-        DenseElementsAttr elements;
         bool isIndex = isa<stablehlo::ScatterOp>(op) &&
                        !isa<FloatType>(getElementTypeOrSelf(operand));
-        plain &= isIndex || !matchPattern(operand, m_Constant(&elements)) ||
-                 factorsIn(elements).empty();
+        auto factors = constantFactors(operand);
+        plain &= isIndex || !factors || factors->empty();
       }
     return plain;
   });
@@ -426,15 +433,11 @@ static std::optional<double> factorOn(OpOperand &use) {
   for (OpOperand &other : op->getOpOperands()) {
     if (&other == &use)
       continue;
-    Value value = other.get();
-    while (auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
-      value = spread.getOperand();
-    DenseElementsAttr elements;
-    if (!matchPattern(value, m_Constant(&elements)))
+    auto factors = constantFactors(other.get());
+    if (!factors)
       return std::nullopt;
-    SmallVector<double> factors = factorsIn(elements);
-    if (factors.size() == 1 && (divides || isa<stablehlo::MulOp>(op)))
-      factor = divides ? 1 / factors.front() : factors.front();
+    if (factors->size() == 1 && (divides || isa<stablehlo::MulOp>(op)))
+      factor = divides ? 1 / factors->front() : factors->front();
   }
   return factor;
 }

@@ -48,6 +48,7 @@ private:
   void fillBody();
   void cloneOp(Operation *op, const RowWork &work);
   Value sliceOf(Value value, const RowDim &rows);
+  bool followFromLarge(ArrayRef<RowOrigin> origins);
   bool followsFromLarge(Value value, const RowDim &rows);
   Value computeSlice(Value value, const RowDim &rows);
   Value readSlice(Value value, const RowDim &rows);
@@ -192,13 +193,17 @@ bool SliceLoop::followsFromLarge(Value value, const RowDim &rows) {
   if (!isNew)
     return it->second;
   auto origins = findCheapOrigins(value, rows);
-  bool follows =
-      origins && llvm::any_of(*origins, [&](const RowOrigin &origin) {
-        Value operand = origin.operand->get();
-        return (logits.isLarge(operand) && operand.getDefiningOp()) ||
-               followsFromLarge(operand, origin.rows.front());
-      });
+  bool follows = origins && followFromLarge(*origins);
   return ofLarge[{value, rows.dim}] = follows;
+}
+
+/// Whether any of the operands is large and computed, or a sum of such a value.
+bool SliceLoop::followFromLarge(ArrayRef<RowOrigin> origins) {
+  return llvm::any_of(origins, [&](const RowOrigin &origin) {
+    Value operand = origin.operand->get();
+    return (logits.isLarge(operand) && operand.getDefiningOp()) ||
+           followsFromLarge(operand, origin.rows.front());
+  });
 }
 
 /// Computes a slice of a constant, or of a large value that follows from
@@ -219,10 +224,8 @@ Value SliceLoop::computeSlice(Value value, const RowDim &rows) {
     Value slice = stablehlo::IotaOp::create(inside, loc, type, dim);
     return dim == rows.dim ? addOffset(slice, dim) : slice;
   }
-  if (!logits.isLarge(value) && !followsFromLarge(value, rows))
-    return nullptr;
   auto origins = findCheapOrigins(value, rows);
-  if (!origins)
+  if (!origins || !(logits.isLarge(value) || followFromLarge(*origins)))
     return nullptr;
   cloneOp(op, RowWork{std::move(*origins), rows});
   return known.lookup({value, rows.dim});
