@@ -3,13 +3,12 @@
 #include "fp8/Codegen/Target.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Support/Subtarget.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/MC/MCSubtargetInfo.h"
-#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/SubtargetFeature.h"
@@ -30,20 +29,6 @@ void fp8::initializeTargets() {
 }
 
 namespace {
-
-/// Returns LLVM's description of a CPU; null if LLVM was built without its
-/// target.
-std::unique_ptr<llvm::MCSubtargetInfo>
-subtargetOf(const llvm::Triple &triple, StringRef cpu, StringRef features) {
-  initializeTargets();
-  std::string error;
-  const llvm::Target *target =
-      llvm::TargetRegistry::lookupTarget(triple, error);
-  if (!target)
-    return nullptr;
-  return std::unique_ptr<llvm::MCSubtargetInfo>(
-      target->createMCSubtargetInfo(triple, cpu, features));
-}
 
 /// Returns the vector capabilities of `subtarget`.
 TargetInfo infoOf(const llvm::Triple &triple,
@@ -70,7 +55,7 @@ TargetInfo infoOf(const llvm::Triple &triple,
 
 TargetInfo TargetInfo::of(CPUTargetAttr target) {
   llvm::Triple triple(target.getTriple());
-  auto subtarget = subtargetOf(triple, target.getCpu(), target.getFeatures());
+  auto subtarget = getSubtarget(triple, target.getCpu(), target.getFeatures());
   TargetInfo info = subtarget ? infoOf(triple, *subtarget) : TargetInfo();
   info.vectorBits = target.getVectorBits();
   return info;
@@ -99,7 +84,7 @@ llvm::Expected<CodeTarget> fp8::findTarget(StringRef cpu) {
     return nativeTarget();
   for (const char *triple :
        {"x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"}) {
-    auto generic = subtargetOf(llvm::Triple(triple), "", "");
+    auto generic = getSubtarget(llvm::Triple(triple), "", "");
     if (generic && generic->isCPUStringValid(cpu))
       return CodeTarget{triple, cpu.str(), ""};
   }
@@ -115,7 +100,7 @@ llvm::Expected<CPUTargetAttr> fp8::makeCPUTarget(MLIRContext *context,
   if (!target)
     return target.takeError();
   llvm::Triple triple(target->triple);
-  auto subtarget = subtargetOf(triple, target->cpu, target->features);
+  auto subtarget = getSubtarget(triple, target->cpu, target->features);
   if (!subtarget)
     return llvm::createStringError("LLVM has no target for " + target->triple);
   return CPUTargetAttr::get(context, target->triple, target->cpu,
@@ -143,7 +128,7 @@ static std::vector<std::string> hostFeaturesUsedBy(const CodeTarget &target,
                                                    std::optional<bool> isHere) {
   std::vector<std::string> used;
   auto subtarget =
-      subtargetOf(llvm::Triple(target.triple), target.cpu, target.features);
+      getSubtarget(llvm::Triple(target.triple), target.cpu, target.features);
   for (const auto &feature : llvm::sys::getHostCPUFeatures())
     if ((!isHere || feature.second == *isHere) && subtarget &&
         subtarget->checkFeatures(("+" + feature.first()).str()))

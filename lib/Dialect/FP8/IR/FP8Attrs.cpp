@@ -2,16 +2,12 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Attrs.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Support/Subtarget.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
-#include "llvm/MC/MCSubtargetInfo.h"
-#include "llvm/MC/TargetRegistry.h"
-#include "llvm/Support/TargetSelect.h"
-#include "llvm/TargetParser/Triple.h"
-#include <mutex>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -29,22 +25,6 @@ static void printIntegers(AsmPrinter &printer, ArrayRef<int64_t> values) {
 
 #define GET_ATTRDEF_CLASSES
 #include "fp8/Dialect/FP8/IR/FP8Attrs.cpp.inc"
-
-/// Returns LLVM's description of a target; null if LLVM has none.
-static std::unique_ptr<llvm::MCSubtargetInfo> subtargetOf(StringRef triple,
-                                                          StringRef cpu) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeAllTargetInfos();
-    llvm::InitializeAllTargetMCs();
-  });
-  llvm::Triple parsed(triple);
-  std::string error;
-  const llvm::Target *target =
-      llvm::TargetRegistry::lookupTarget(parsed, error);
-  return std::unique_ptr<llvm::MCSubtargetInfo>(
-      target ? target->createMCSubtargetInfo(parsed, cpu, "") : nullptr);
-}
 
 /// Checks a list of features that are added or removed.
 static LogicalResult
@@ -77,7 +57,7 @@ CPUTargetAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected vector_bits to be 128, 256 or 512 but got "
                        << vectorBits;
   // An LLVM without this target cannot tell its CPUs.
-  auto subtarget = subtargetOf(triple, "");
+  auto subtarget = getSubtarget(llvm::Triple(triple), "", "");
   if (!subtarget)
     return success();
   if (!subtarget->isCPUStringValid(cpu))
