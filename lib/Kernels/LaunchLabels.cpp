@@ -111,16 +111,6 @@ static Operation *dotThatReads(Value value) {
   return nullptr;
 }
 
-/// Returns a type as 16x64xf32.
-static std::string textOf(ShapedType type) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  for (int64_t size : type.getShape())
-    os << size << 'x';
-  os << type.getElementType();
-  return text;
-}
-
 static bool hasName(Operation *op) {
   return bool(op->getLoc()->findInstanceOf<NameLoc>());
 }
@@ -139,7 +129,7 @@ static std::string describeValues(Operation *op) {
     if (auto input =
             dyn_cast<ShapedType>(generic.getDpsInputs().front().getType()))
       type = input;
-  std::string text = textOf(type);
+  std::string text = printShape(type);
   if (!generic || !allParallel(generic) || !writesF8(generic))
     return text;
   for (Value input : generic.getDpsInputs()) {
@@ -153,7 +143,7 @@ static std::string describeValues(Operation *op) {
       return text + " for dot " +
              (hasName(dot)
                   ? describeLocation(dot->getLoc())
-                  : textOf(cast<ShapedType>(dot->getResult(0).getType())));
+                  : printShape(cast<ShapedType>(dot->getResult(0).getType())));
   return text;
 }
 

@@ -41,6 +41,9 @@ constexpr int64_t kArenaAlignment = 64;
 /// take one, and those of type index eight.
 int64_t byteSize(ShapedType type);
 
+/// Returns a type as 16x64xf32.
+std::string printShape(ShapedType type);
+
 /// Return the bytes and the number of elements of a tensor; 0 for other values.
 int64_t bytesOf(Value value);
 int64_t elementsOf(Value value);

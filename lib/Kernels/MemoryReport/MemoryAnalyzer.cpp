@@ -2,21 +2,12 @@
 
 #include "MemoryAnalyzer.h"
 
+#include "fp8/Kernels/Structure.h"
 #include "fp8/Support/Locations.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::memory;
-
-std::string memory::printBufferType(Type type) {
-  auto buffer = cast<MemRefType>(type);
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  for (int64_t dim : buffer.getShape())
-    os << dim << "x";
-  os << buffer.getElementType();
-  return text;
-}
 
 bool memory::isFP8Buffer(MemRefType type) {
   return type.getElementTypeBitWidth() == 8 &&
@@ -60,7 +51,7 @@ fp8::makeMemoryReport(ScheduleOp schedule, std::vector<PlannedBuffer> buffers,
   report.arenaBytes = arenaBytes;
   report.buffers = std::move(buffers);
   for (PlannedBuffer &buffer : report.buffers) {
-    buffer.type = printBufferType(buffer.alloc.getType());
+    buffer.type = printShape(cast<MemRefType>(buffer.alloc.getType()));
     buffer.location = describeLocation(buffer.alloc.getLoc());
   }
   findPeak(report);

@@ -37,9 +37,6 @@
 
 namespace mlir::fp8::memory {
 
-/// Prints a buffer's type as in the report: `8x128xf32`.
-std::string printBufferType(Type type);
-
 /// Returns true if a buffer of this type holds 8-bit payloads or scales.
 bool isFP8Buffer(MemRefType type);
 

@@ -52,7 +52,7 @@ PlannedState MemoryAnalyzer::describe(BlockArgument arg,
   PlannedState state;
   if (auto path = schedule.getArgAttrOfType<StringAttr>(index, kPathAttr))
     state.path = path.str();
-  state.type = printBufferType(type);
+  state.type = printShape(type);
   state.bytes = byteSize(type);
   state.elements = type.getNumElements();
   state.category = categoryOf(arg, state.path, paths);

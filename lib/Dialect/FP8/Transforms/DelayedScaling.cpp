@@ -72,13 +72,9 @@ unsigned DelayedScaling::getState(StringRef name, ArrayRef<LayerSlot> slots,
   SmallVector<int64_t> historyShape{recipe.history};
   llvm::append_range(historyShape, shape);
   auto addArgument = [&](Type type, StringRef part) {
-    DictionaryAttr attrs = builder.getDictionaryAttr(
-        {builder.getNamedAttr(kPathAttr,
-                              builder.getStringAttr(unique + "." + part.str())),
-         builder.getNamedAttr(kRoleAttr, builder.getStringAttr("state")),
-         builder.getNamedAttr(kKindAttr, builder.getStringAttr("other")),
-         builder.getNamedAttr(kZeroInitAttr, builder.getUnitAttr())});
-    return signature.addArgument(type, attrs, function.getLoc());
+    return signature.addStateArgument(
+        type, unique + "." + part, stringifyEnum(StateKind::Other),
+        function.getLoc(), /*startsAsZeros=*/true);
   };
   State state{unique,
               recipe,

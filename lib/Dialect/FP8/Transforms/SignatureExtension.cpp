@@ -24,6 +24,19 @@ void SignatureExtension::addResult(Value value, DictionaryAttr attrs) {
   ret->insertOperands(ret->getNumOperands(), value);
 }
 
+BlockArgument SignatureExtension::addStateArgument(Type type, const Twine &path,
+                                                   StringRef kind, Location loc,
+                                                   bool startsAsZeros) {
+  Builder builder(function.getContext());
+  NamedAttrList attrs;
+  attrs.set(kPathAttr, builder.getStringAttr(path));
+  attrs.set(kRoleAttr, builder.getStringAttr(stringifyEnum(ArgRole::State)));
+  attrs.set(kKindAttr, builder.getStringAttr(kind));
+  if (startsAsZeros)
+    attrs.set(kZeroInitAttr, builder.getUnitAttr());
+  return addArgument(type, attrs.getDictionary(builder.getContext()), loc);
+}
+
 void SignatureExtension::addStateResult(const Twine &path, Value value) {
   Builder builder(function.getContext());
   StringAttr attr = builder.getStringAttr(path);

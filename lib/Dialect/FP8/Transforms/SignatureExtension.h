@@ -25,6 +25,10 @@ public:
 
   BlockArgument addArgument(Type type, DictionaryAttr attributes, Location loc);
   void addResult(Value value, DictionaryAttr attributes);
+  /// Adds a state argument of a kind; with `startsAsZeros` there is no initial
+  /// value.
+  BlockArgument addStateArgument(Type type, const Twine &path, StringRef kind,
+                                 Location loc, bool startsAsZeros = false);
   /// Adds the next value of the state argument with this path.
   void addStateResult(const Twine &path, Value value);
 

@@ -304,13 +304,9 @@ void StateStorer::clip() {
 
 BlockArgument StateStorer::addArgument(const StoredArray &array, Type type,
                                        StringRef suffix) {
-  DictionaryAttr attrs = builder.getDictionaryAttr(
-      {builder.getNamedAttr(kPathAttr,
-                            builder.getStringAttr(array.path + suffix)),
-       builder.getNamedAttr(kRoleAttr, builder.getStringAttr("state")),
-       builder.getNamedAttr(kKindAttr, array.kind)});
-  return delayed.getSignature().addArgument(
-      type, attrs, function.getArgument(array.argument).getLoc());
+  return delayed.getSignature().addStateArgument(
+      type, array.path + suffix, array.kind.getValue(),
+      function.getArgument(array.argument).getLoc());
 }
 
 void StateStorer::changeArgument(StoredArray &array) {

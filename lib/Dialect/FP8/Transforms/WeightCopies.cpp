@@ -88,13 +88,8 @@ bool WeightCopies::addOps(Copy &copy, Value value,
 }
 
 BlockArgument WeightCopies::addArgument(Type type, const std::string &path) {
-  DictionaryAttr attrs = builder.getDictionaryAttr(
-      {builder.getNamedAttr(kPathAttr, builder.getStringAttr(path)),
-       builder.getNamedAttr(
-           kRoleAttr, builder.getStringAttr(stringifyEnum(ArgRole::State))),
-       builder.getNamedAttr(
-           kKindAttr, builder.getStringAttr(stringifyEnum(StateKind::Other)))});
-  return delayed.getSignature().addArgument(type, attrs, function.getLoc());
+  return delayed.getSignature().addStateArgument(
+      type, path, stringifyEnum(StateKind::Other), function.getLoc());
 }
 
 Value WeightCopies::get(StringRef name, const OperandRecipe &recipe,
