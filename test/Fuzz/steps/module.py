@@ -83,9 +83,14 @@ class Module:
         return t.load_tensors(self.folder / out / f"checkpoint-{step}.safetensors")
 
     def metrics(self):
-        """Returns the paths of the scalars that a step returns and that are not state."""
-        state = set(self.reference.export.replaced.values())
-        return [path for path in self.reference.export.scalars[0] if path not in state]
+        """Returns the paths of the scalars that a step returns and that are not state. If activations have
+        underflowed, the loss is the same for every batch: then only the loss, since which output is
+        the largest depends on the subnormals that XLA flushes to zero."""
+        export = self.reference.export
+        if len({float(row[export.loss]) for row in export.scalars}) == 1:
+            return [export.loss]
+        state = set(export.replaced.values())
+        return [path for path in export.scalars[0] if path not in state]
 
     def loss_of(self, row):
         """Returns the value of a row for the loss of JAX's step: of several losses the compiler may have chosen
