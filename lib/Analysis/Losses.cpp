@@ -6,6 +6,17 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
+/// Returns the result that trains a state argument: the one that replaces it,
+/// unless another array takes its place (addSwaps).
+unsigned SignatureAnalyzer::trainedIn(unsigned arg) {
+  unsigned next = *resultOfArg[arg];
+  if (isa<BlockArgument>(returned[next]) && swaps.contains({arg, next}))
+    for (auto [result, args] : llvm::enumerate(learnedBy))
+      if (argOfResult[result] && llvm::is_contained(args, arg))
+        return result;
+  return next;
+}
+
 /// Finds the gradients in updates, and the state that loops over whole steps
 /// carry.
 void SignatureAnalyzer::findGradients() {
@@ -13,21 +24,20 @@ void SignatureAnalyzer::findGradients() {
   for (const SignatureArg &arg : signature.args) {
     if (!resultOfArg[arg.index] || !isFloat(arg.type))
       continue;
+    Value next = returned[trainedIn(arg.index)];
     // The gradient of a single bias is a scalar, which has no factors.
-    if (Value next = returned[*resultOfArg[arg.index]];
-        !isScalar(arg.type) &&
+    if (!isScalar(arg.type) &&
         cast<ShapedType>(arg.type).getNumElements() == 1 &&
         gradientUpdates.contains(next))
       updated.insert(next);
     Gradients::Factors partners = gradients.partnersOf(argument(arg.index));
     if (partners.empty())
       continue;
-    for (auto &[source, reach] : updateOf(arg.index))
+    for (auto &[source, reach] : chains.of(next))
       if (!isa<BlockArgument>(source) &&
           gradients.evidence(argument(arg.index), partners, source) > 0) {
         learning.insert(arg.index);
-        if (Value next = returned[*resultOfArg[arg.index]];
-            !isa<BlockArgument>(next))
+        if (!isa<BlockArgument>(next))
           updated.insert(next);
         if (seen.insert(source).second)
           gradientValues.push_back(source);

@@ -27,6 +27,10 @@ namespace fp8 {
 /// The reason for a choice that an option makes.
 constexpr llvm::StringLiteral kSetByUser = "set by the user";
 
+/// The strength of a source that an update reads through ops other than sums
+/// and products.
+constexpr double kNonlinear = 1;
+
 /// Returns true if two paths have the same last key.
 bool isSameLeaf(StringRef a, StringRef b);
 
@@ -76,7 +80,9 @@ private:
                                     const Updated &updated);
   SmallVector<unsigned> findUpdatesOf(unsigned arg, unsigned other);
   bool meetInUpdate(unsigned arg, unsigned other);
+  void addSwaps();
   void addOldValues(unsigned arg, unsigned update);
+  void checkHints();
   double hint(unsigned arg, unsigned result);
   void pairByTrees(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
   void pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
@@ -100,6 +106,7 @@ private:
   void unpair(unsigned arg);
   void reportAmbiguities(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
                          ArrayRef<Ambiguity> found);
+  unsigned trainedIn(unsigned arg);
   void findGradients();
   SmallVector<Value>
   findGradientDots(const llvm::SmallDenseSet<unsigned> &params);
@@ -166,6 +173,7 @@ private:
   void setOwned(const GradientState &entry, StateKind kind, StringRef why);
   void findMoments(ArrayRef<GradientState> states);
   std::optional<unsigned> unchangedArgument(unsigned arg);
+  bool everChanges(unsigned arg);
   LogicalResult checkThatStateChanges();
   std::vector<ArgumentUse> findUses();
   /// The evidence for the roles of arguments that no result replaces.
@@ -259,6 +267,10 @@ private:
   /// ones in a shift register (addShifts); true if an update reads them like
   /// one.
   DenseMap<unsigned, bool> shifted;
+  /// Pairs of trained and idle arrays, which may change places (addSwaps).
+  DenseSet<std::pair<unsigned, unsigned>> swaps;
+  /// Whether donated buffers may break ties.
+  bool useHints = true;
   /// Pairs of an argument and a result that a loop over whole steps carries.
   DenseSet<std::pair<unsigned, unsigned>> carries;
   /// Arguments whose gradient is in the value that replaces them, and these

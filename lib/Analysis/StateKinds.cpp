@@ -374,6 +374,17 @@ std::optional<unsigned> SignatureAnalyzer::unchangedArgument(unsigned arg) {
   return argumentIndex(stablehlo::skipBarriers(returned[*resultOfArg[arg]]));
 }
 
+/// Returns true if a new value reaches an argument in some later step: through
+/// others, whose old values replace each other.
+bool SignatureAnalyzer::everChanges(unsigned arg) {
+  llvm::SmallDenseSet<unsigned> seen{arg};
+  std::optional<unsigned> source = unchangedArgument(arg);
+  for (; source && resultOfArg[*source]; source = unchangedArgument(*source))
+    if (!seen.insert(*source).second)
+      return false;
+  return !source;
+}
+
 /// Checks that the step computes a new value for some parameter; otherwise the
 /// pairs are wrong, whatever the evidence was. Marks state that never changes.
 LogicalResult SignatureAnalyzer::checkThatStateChanges() {
@@ -388,7 +399,7 @@ LogicalResult SignatureAnalyzer::checkThatStateChanges() {
     if (arg.kind != StateKind::Parameter)
       continue;
     anyParameter = true;
-    anyChanges |= !unchanged;
+    anyChanges |= everChanges(arg.index);
     if (unchanged && wrong.empty())
       wrong = "'" + arg.path + "' would be replaced by '" +
               signature.results[*resultOfArg[arg.index]].path +

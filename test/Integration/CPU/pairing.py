@@ -1,5 +1,5 @@
 """State that is a copy of other state, or one step from it: heavy ball, Nesterov, FISTA,
-rollback, a proximal anchor, averages, and the values of the last steps. The results that replace it are found with names
+rollback, a proximal anchor, averages, the values of the last steps, and populations that change places. The results that replace it are found with names
 and without, with results in the order of the arguments and reversed, as a tuple, a
 dictionary and a data class, in f32 and in bf16, and the step then computes what JAX does.
 
@@ -129,8 +129,37 @@ def accept(gradient_of, p, y, best):
     return loss, {"p": p, "y": tree(lambda p, d: p - RATE * d, p, g), "best": jnp.minimum(loss, best)}
 
 
+@update
+def populations(gradient_of, p, idle):
+    """Trains one of two sets of weights, which then change places."""
+    loss, g = gradient_of(p)
+    return loss, {"p": idle, "idle": tree(lambda p, d: p - RATE * d, p, g)}
+
+
+@update
+def round_robin(gradient_of, p, first, second):
+    loss, g = gradient_of(p)
+    return loss, {"p": first, "first": second, "second": tree(lambda p, d: p - RATE * d, p, g)}
+
+
+@update
+def kept_copy(gradient_of, p, idle):
+    """Carries weights that the step does not read."""
+    loss, g = gradient_of(p)
+    return loss, {"p": tree(lambda p, d: p - RATE * d, p, g), "idle": idle}
+
+
+@update
+def weighted_points(gradient_of, p, p1, p2):
+    """Data flow does not tell the last point but one from a frozen one."""
+    loss, g = gradient_of(p)
+    return loss, {"p": tree(lambda p, q, r, d: 1.6 * p - 0.4 * q - 0.2 * r - RATE * d, p, p1, p2, g), "p1": p, "p2": p1}
+
+
 # Only names and order pair these; without either, the step is refused.
-BY_ORDER = {"accept"}
+BY_ORDER = {"accept", "populations", "round_robin", "kept_copy", "weighted_points"}
+# The reversed results of one of these steps are the results in order of another one.
+SYMMETRIC = {"populations", "round_robin", "kept_copy"}
 
 
 # ----------------------------------------------------------------- the steps
@@ -238,6 +267,8 @@ def run(fp8_run, folder, name):
     for named, container, permuted, dtype in variants:
         # Without names containers do not differ, and bf16 only adds rounding.
         if (not named and container != "tuple") or (dtype == jnp.bfloat16 and (container != "tuple" or named == permuted)):
+            continue
+        if name in SYMMETRIC and named and container == "tuple" and permuted:
             continue
         label = f"{name}, {'named' if named else 'stripped'}, {container}, {'permuted' if permuted else 'in order'}, {dtype.__name__}"
         step = make_step(update, names, container, permuted, dtype)
