@@ -57,11 +57,3 @@ bool stablehlo::eraseDeadOps(Block &block) {
     }
   return changed;
 }
-
-std::optional<IndexRange> stablehlo::rangeOf(Value value) {
-  if (std::optional<int64_t> constant = matchConstantInteger(value))
-    return IndexRange{*constant, *constant};
-  if (std::optional<AffineIndex> index = matchAffineIndex(value))
-    return IndexRange{index->min, index->max};
-  return std::nullopt;
-}

@@ -38,15 +38,6 @@ SmallVector<Value> moveBefore(Operation *op, Block &block,
 
 bool eraseDeadOps(Block &block);
 
-/// The range of an index: of a constant, or of a function of a counter.
-struct IndexRange {
-  int64_t min, max;
-
-  /// Whether all values are indices into `size` elements.
-  bool isInside(int64_t size) const { return min >= 0 && max < size; }
-};
-std::optional<IndexRange> rangeOf(Value value);
-
 //===----------------------------------------------------------------------===//
 // Parts
 //===----------------------------------------------------------------------===//

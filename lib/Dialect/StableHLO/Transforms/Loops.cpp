@@ -225,6 +225,53 @@ std::optional<AffineIndex> stablehlo::matchAffineIndex(Value value) {
   return index;
 }
 
+/// Returns the range of a sum, difference or product of values in two ranges.
+static std::optional<IndexRange> combineRanges(Operation *op, IndexRange lhs,
+                                               IndexRange rhs) {
+  auto apply = [&](int64_t a, int64_t b, int64_t &result) {
+    return isa<AddOp>(op)        ? llvm::AddOverflow(a, b, result)
+           : isa<SubtractOp>(op) ? llvm::SubOverflow(a, b, result)
+                                 : llvm::MulOverflow(a, b, result);
+  };
+  std::optional<IndexRange> range;
+  for (int64_t a : {lhs.min, lhs.max})
+    for (int64_t b : {rhs.min, rhs.max}) {
+      int64_t value;
+      if (apply(a, b, value))
+        return std::nullopt;
+      range = range ? IndexRange{std::min(range->min, value),
+                                 std::max(range->max, value)}
+                    : IndexRange{value, value};
+    }
+  return range;
+}
+
+static std::optional<IndexRange> rangeOf(Value value, unsigned depth) {
+  if (std::optional<int64_t> constant = matchConstantInteger(value))
+    return IndexRange{*constant, *constant};
+  if (std::optional<AffineIndex> index = matchAffineIndex(value))
+    return IndexRange{index->min, index->max};
+  Operation *op = value.getDefiningOp();
+  if (depth == 0 || !isInteger(value) ||
+      !isa_and_nonnull<AddOp, SubtractOp, MulOp, ConvertOp, ReshapeOp,
+                       BroadcastInDimOp>(op))
+    return std::nullopt;
+  std::optional<IndexRange> range = rangeOf(op->getOperand(0), depth - 1);
+  if (range && op->getNumOperands() == 2) {
+    std::optional<IndexRange> other = rangeOf(op->getOperand(1), depth - 1);
+    range = other ? combineRanges(op, *range, *other) : std::nullopt;
+  }
+  Limits limits(value.getType());
+  if (!range || !limits.contain(range->min) || !limits.contain(range->max))
+    return std::nullopt;
+  return range;
+}
+
+std::optional<IndexRange> stablehlo::rangeOf(Value value) {
+  // Indices of nested loops have a few terms.
+  return ::rangeOf(value, /*depth=*/8);
+}
+
 std::optional<unsigned> stablehlo::countCutDims(ArrayRef<int64_t> shape,
                                                 ArrayRef<int64_t> part) {
   unsigned cut = 0;

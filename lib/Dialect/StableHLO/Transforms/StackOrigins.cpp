@@ -189,30 +189,59 @@ private:
 } // namespace
 
 namespace {
-/// The integers `first + i * by`.
+/// The integers `first + i * by`, which wrap around as those of their type do.
 struct Progression {
-  int64_t first, by;
+  uint64_t first, by;
 };
 } // namespace
 
-/// Matches an array of integers with constant differences.
-static std::optional<Progression> matchProgression(Value array,
-                                                   IntegerType element) {
-  if (array.getDefiningOp<IotaOp>())
-    return Progression{0, 1};
-  DenseElementsAttr constant;
-  if (!matchPattern(array, m_Constant(&constant)))
-    return std::nullopt;
-  SmallVector<int64_t> numbers;
+/// Matches a constant array of integers with constant differences.
+static std::optional<Progression>
+matchConstantProgression(DenseElementsAttr constant, IntegerType element) {
+  SmallVector<uint64_t> numbers;
   for (const APInt &number : constant.getValues<APInt>())
     numbers.push_back(element.isUnsigned() ? number.getZExtValue()
                                            : number.getSExtValue());
   Progression found{numbers.front(),
                     numbers.size() > 1 ? numbers[1] - numbers[0] : 0};
   for (auto [i, number] : llvm::enumerate(numbers))
-    if (number != found.first + found.by * int64_t(i))
+    if (number != found.first + found.by * i)
       return std::nullopt;
   return found;
+}
+
+/// Matches an array of integers with constant differences: what `arange` makes,
+/// also reversed, or in arithmetic with constants.
+static std::optional<Progression>
+matchProgression(Value array, IntegerType element, unsigned depth = 8) {
+  DenseElementsAttr constant;
+  if (matchPattern(array, m_Constant(&constant)))
+    return matchConstantProgression(constant, element);
+  Operation *op = array.getDefiningOp();
+  if (isa_and_nonnull<IotaOp>(op))
+    return Progression{0, 1};
+  if (depth == 0 ||
+      !isa_and_nonnull<ReverseOp, NegOp, AddOp, SubtractOp, MulOp>(op))
+    return std::nullopt;
+  auto lhs = matchProgression(op->getOperand(0), element, depth - 1);
+  if (!lhs)
+    return std::nullopt;
+  uint64_t last = cast<ShapedType>(array.getType()).getNumElements() - 1;
+  if (isa<ReverseOp>(op))
+    return Progression{lhs->first + lhs->by * last, -lhs->by};
+  if (isa<NegOp>(op))
+    return Progression{-lhs->first, -lhs->by};
+  auto rhs = matchProgression(op->getOperand(1), element, depth - 1);
+  if (!rhs)
+    return std::nullopt;
+  if (isa<AddOp>(op))
+    return Progression{lhs->first + rhs->first, lhs->by + rhs->by};
+  if (isa<SubtractOp>(op))
+    return Progression{lhs->first - rhs->first, lhs->by - rhs->by};
+  if (lhs->by != 0 && rhs->by != 0)
+    return std::nullopt;
+  return Progression{lhs->first * rhs->first,
+                     lhs->by * rhs->first + rhs->by * lhs->first};
 }
 
 /// Computes an element of an array of integers with constant differences, such

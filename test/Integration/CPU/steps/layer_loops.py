@@ -203,13 +203,23 @@ def backwards_remat():
     return indexed(run)
 
 
-@step
-def index_of_two_loops_remat():
-    layer = jax.checkpoint(lambda p, h, i, j: block(p, h, 2 * i + j))
+def index_of_two_loops(layer):
+    """The forward pass stacks the weights of each loop for the backward pass: these stacks are the
+    weights again and have no scales of their own."""
     inner = lambda p, i, h: scan(lambda h, j: layer(p, h, i, j), h, jnp.arange(2))
     made = indexed(lambda p, x: scan(lambda h, i: inner(p, i, h), x, jnp.arange(2)[::-1]), (4,))
-    made.scales = of((2, 2), "layer")
+    made.scales = of((2, 2), "layer") | {"['layer'].weight": (4, 1, 1)}
     return made
+
+
+@step
+def sum_of_two_counters():
+    return index_of_two_loops(lambda p, h, i, j: block(p, h, 2 * i + j))
+
+
+@step
+def sum_of_two_counters_remat():
+    return index_of_two_loops(jax.checkpoint(lambda p, h, i, j: block(p, h, 2 * i + j)))
 
 
 @step

@@ -40,6 +40,18 @@ struct AffineIndex {
 /// overflow.
 std::optional<AffineIndex> matchAffineIndex(Value value);
 
+/// The values that a rank-0 integer takes.
+struct IndexRange {
+  int64_t min, max;
+
+  /// Whether all values are indices into `size` elements.
+  bool isInside(int64_t size) const { return min >= 0 && max < size; }
+};
+
+/// Returns the range of a constant, of a counter of a counted loop, or of what
+/// sums, differences and products make of them without overflow.
+std::optional<IndexRange> rangeOf(Value value);
+
 /// Matches a constant rank-0 (or one-element) integer.
 std::optional<int64_t> matchConstantInteger(Value value);
 

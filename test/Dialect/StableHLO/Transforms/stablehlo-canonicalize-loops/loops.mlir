@@ -206,6 +206,89 @@ func.func @wrapped(%w: tensor<4x4096xf32>, %x: tensor<1x4096xf32>) -> tensor<1x4
 
 // -----
 
+// Nor has a sum of the counters of two loops, whose product with a constant
+// stays in the range of its type; 2 i + j - 1 has.
+// CHECK-LABEL: @wrapped_sum
+// CHECK: %[[TWICE:.*]] = stablehlo.multiply
+// CHECK: %[[SUM:.*]] = stablehlo.add %[[TWICE]],
+// CHECK: stablehlo.dynamic_slice %arg0, %[[SUM]],
+// CHECK: %[[S:.*]] = stablehlo.select
+// CHECK: stablehlo.dynamic_slice %arg0, %[[S]],
+func.func @wrapped_sum(%w: tensor<4x4096xf32>, %x: tensor<1x4096xf32>) -> tensor<1x4096xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %four = stablehlo.constant dense<4> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<1x4096xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %two, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %twice = stablehlo.multiply %i, %two : tensor<i32>
+    %2:2 = stablehlo.while(%j = %zero, %g = %h) : tensor<i32>, tensor<1x4096xf32>
+    cond {
+      %1 = stablehlo.compare LT, %j, %two, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    } do {
+      %k = stablehlo.add %twice, %j : tensor<i32>
+      %p1 = stablehlo.compare LT, %k, %zero, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %n1 = stablehlo.add %k, %four : tensor<i32>
+      %s1 = stablehlo.select %p1, %n1, %k : tensor<i1>, tensor<i32>
+      %a = stablehlo.dynamic_slice %w, %s1, %zero, sizes = [1, 4096] : (tensor<4x4096xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4096xf32>
+      %l = stablehlo.subtract %k, %one : tensor<i32>
+      %p2 = stablehlo.compare LT, %l, %zero, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      %n2 = stablehlo.add %l, %four : tensor<i32>
+      %s2 = stablehlo.select %p2, %n2, %l : tensor<i1>, tensor<i32>
+      %b = stablehlo.dynamic_slice %w, %s2, %zero, sizes = [1, 4096] : (tensor<4x4096xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4096xf32>
+      %s = stablehlo.add %a, %b : tensor<1x4096xf32>
+      %u = stablehlo.add %s, %g : tensor<1x4096xf32>
+      %nj = stablehlo.add %j, %one : tensor<i32>
+      stablehlo.return %nj, %u : tensor<i32>, tensor<1x4096xf32>
+    }
+    %ni = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %ni, %2#1 : tensor<i32>, tensor<1x4096xf32>
+  }
+  return %0#1 : tensor<1x4096xf32>
+}
+
+// -----
+
+// An element of a table with constant differences follows from its index: here
+// 7 - 2 (3 - i) = 2 i + 1.
+// CHECK-LABEL: @progression
+// CHECK-DAG: %[[TWO:.*]] = stablehlo.constant dense<2> : tensor<i32>
+// CHECK-DAG: %[[ONE:.*]] = stablehlo.constant dense<1> : tensor<i32>
+// CHECK: stablehlo.while(%[[I:.*]] = %{{.*}}, %{{.*}} = %arg1)
+// CHECK: %[[M:.*]] = stablehlo.multiply %[[I]], %[[TWO]]
+// CHECK: %[[K:.*]] = stablehlo.add %[[M]], %[[ONE]]
+// CHECK: stablehlo.dynamic_slice %arg0, %[[K]],
+func.func @progression(%w: tensor<8x4096xf32>, %x: tensor<1x4096xf32>) -> tensor<1x4096xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %four = stablehlo.constant dense<4> : tensor<i32>
+  %twos = stablehlo.constant dense<2> : tensor<4xi32>
+  %sevens = stablehlo.constant dense<7> : tensor<4xi32>
+  %iota = stablehlo.iota dim = 0 : tensor<4xi32>
+  %reversed = stablehlo.reverse %iota, dims = [0] : tensor<4xi32>
+  %doubled = stablehlo.multiply %twos, %reversed : tensor<4xi32>
+  %table = stablehlo.subtract %sevens, %doubled : tensor<4xi32>
+  %0:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<1x4096xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %four, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %k1 = stablehlo.dynamic_slice %table, %i, sizes = [1] : (tensor<4xi32>, tensor<i32>) -> tensor<1xi32>
+    %k = stablehlo.reshape %k1 : (tensor<1xi32>) -> tensor<i32>
+    %a = stablehlo.dynamic_slice %w, %k, %zero, sizes = [1, 4096] : (tensor<8x4096xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4096xf32>
+    %u = stablehlo.add %a, %h : tensor<1x4096xf32>
+    %ni = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %ni, %u : tensor<i32>, tensor<1x4096xf32>
+  }
+  return %0#1 : tensor<1x4096xf32>
+}
+
+// -----
+
 // A dot of invariant values and what it needs leave the loop; a large sum, which
 // is as cheap to compute again, stays, and so does what is behind a barrier.
 // CHECK-LABEL: @invariant
