@@ -440,7 +440,7 @@ void addSchedules(ModuleOp module, ExecutableFunction &result) {
     }
     result.arenaBytes = schedule.getArenaBytes().value_or(0);
     auto name = [&](auto op) {
-      size_t number = op.getNumber().value_or(0);
+      size_t number = *op.getNumber(); // fp8-plan-memory gives it.
       result.launchNames.resize(
           std::max(result.launchNames.size(), number + 1));
       result.launchNames[number] = op.getLabel().value_or("").str();
@@ -456,12 +456,13 @@ void addSchedules(ModuleOp module, ExecutableFunction &result) {
   }
 }
 
-/// Adds the bytes of the constants by their numbers.
+/// Adds the bytes of the constants by their numbers, which fp8-plan-memory
+/// gives.
 void addConstants(ModuleOp module, ExecutableFunction &result) {
   for (auto global : module.getOps<memref::GlobalOp>()) {
-    auto number =
-        global->getAttrOfType<IntegerAttr>(FP8Dialect::kNumberAttrName);
-    size_t index = number ? number.getInt() : result.constants.size();
+    size_t index =
+        global->getAttrOfType<IntegerAttr>(FP8Dialect::kNumberAttrName)
+            .getInt();
     result.constants.resize(std::max(result.constants.size(), index + 1));
     result.constants[index] = constantBytes(global);
   }

@@ -2,6 +2,7 @@
 
 #include "BuildSchedule.h"
 
+#include "fp8/Kernels/Accesses.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 

@@ -10,6 +10,7 @@
 
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Kernels/Accesses.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -1,6 +1,7 @@
 //===- ElideCopies.cpp - Removal of copies --------------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Kernels/Accesses.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -56,7 +57,7 @@ bool safeInPlace(KernelOp kernel, unsigned read, unsigned written) {
 }
 
 /// An operand through which an op of the schedule accesses a buffer.
-struct MemoryAccess {
+struct OperandAccess {
   OpOperand *operand;
   bool writes;
   Operation *op() const { return operand->getOwner(); }
@@ -94,7 +95,7 @@ private:
   bool elide(LaunchOp copy);
   bool mayShare(LaunchOp copy, memref::AllocOp alloc, Value target);
   bool hoist(Value value, Operation *before, bool move);
-  SmallVector<MemoryAccess> accessesOf(Value root, Block *scope);
+  SmallVector<OperandAccess> accessesTo(Value root, Block *scope);
   KernelOp kernelOf(LaunchOp launch) {
     return symbols.lookup<KernelOp>(launch.getKernel());
   }
@@ -104,8 +105,8 @@ private:
 };
 
 /// Returns all accesses below `scope` to `root` or a view of it.
-SmallVector<MemoryAccess> CopyElision::accessesOf(Value root, Block *scope) {
-  SmallVector<MemoryAccess> accesses;
+SmallVector<OperandAccess> CopyElision::accessesTo(Value root, Block *scope) {
+  SmallVector<OperandAccess> accesses;
   SmallVector<Value> views{root};
   while (!views.empty())
     for (OpOperand &use : views.pop_back_val().getUses()) {
@@ -116,11 +117,7 @@ SmallVector<MemoryAccess> CopyElision::accessesOf(Value root, Block *scope) {
       }
       if (!scope->findAncestorOpInBlock(*user))
         continue;
-      // A load, a store or a launch.
-      auto effects = dyn_cast<MemoryEffectOpInterface>(user);
-      bool written =
-          !effects || effects.getEffectOnValue<MemoryEffects::Write>(use.get());
-      accesses.push_back({&use, written});
+      accesses.push_back({&use, mayWrite(use)});
     }
   return accesses;
 }
@@ -129,15 +126,15 @@ SmallVector<MemoryAccess> CopyElision::accessesOf(Value root, Block *scope) {
 /// first write on, so that `copy` from `alloc` to `target` is not needed.
 bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
   Block *scope = copy->getBlock();
-  SmallVector<MemoryAccess> ours = accessesOf(alloc, scope);
-  SmallVector<MemoryAccess> theirs = accessesOf(memoryOf(target), scope);
-  for (const MemoryAccess &write : ours) {
+  SmallVector<OperandAccess> ours = accessesTo(alloc, scope);
+  SmallVector<OperandAccess> theirs = accessesTo(memoryOf(target), scope);
+  for (const OperandAccess &write : ours) {
     if (!write.writes)
       continue;
     // A write to the allocation after the copy would change the target.
     if (mayFollow(copy, write.op(), scope))
       return false;
-    for (const MemoryAccess &access : theirs) {
+    for (const OperandAccess &access : theirs) {
       if (access.op() == copy)
         continue;
       if (access.op() == write.op()) {
@@ -160,7 +157,7 @@ bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
       if (!mayFollow(copy, access.op(), scope))
         return false;
       // After the copy both hold the same contents until the target is written.
-      if (access.writes && llvm::any_of(ours, [&](const MemoryAccess &later) {
+      if (access.writes && llvm::any_of(ours, [&](const OperandAccess &later) {
             return mayFollow(access.op(), later.op(), scope);
           }))
         return false;

@@ -1,8 +1,8 @@
 //===- OverlapCollectives.cpp - Overlap of collectives and launches -------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Kernels/Accesses.h"
 #include "fp8/Kernels/Passes.h"
-#include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -18,40 +18,24 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// The memory that a collective reads, and the memory that it writes.
+/// The memory that a collective only reads, and the memory that it writes.
 struct CollectiveMemory {
-  Value input;
-  SmallVector<Value, 2> written;
+  SmallVector<Value, 2> read, written;
 
-  /// Operand 0 of a start op is read, the others are written.
-  explicit CollectiveMemory(Operation *start)
-      : input(memoryOf(start->getOperand(0))) {
-    for (Value operand : start->getOperands().drop_front())
-      written.push_back(memoryOf(operand));
+  explicit CollectiveMemory(Operation *start) {
+    std::optional<SmallVector<MemoryAccess>> accesses = accessesOf(start);
+    for (const MemoryAccess &access : *accesses)
+      (access.writes ? written : read).push_back(access.memory);
   }
 
   /// Returns true if `op` cannot run while the collective does.
   bool conflicts(Operation *op) const {
-    WalkResult result = op->walk([&](Operation *inner) {
-      auto effects = dyn_cast<MemoryEffectOpInterface>(inner);
-      // Views and allocations access no memory.
-      if (isa<ViewLikeOpInterface, memref::AllocOp>(inner))
-        return WalkResult::advance();
-      for (Value operand : inner->getOperands()) {
-        if (!isa<MemRefType>(operand.getType()))
-          continue;
-        Value memory = memoryOf(operand);
-        auto writes = [&] {
-          return !effects ||
-                 effects.getEffectOnValue<MemoryEffects::Write>(operand);
-        };
-        if (llvm::is_contained(written, memory) ||
-            (memory == input && writes()))
-          return WalkResult::interrupt();
-      }
-      return WalkResult::advance();
-    });
-    return result.wasInterrupted();
+    std::optional<SmallVector<MemoryAccess>> accesses = accessesOf(op);
+    return !accesses ||
+           llvm::any_of(*accesses, [&](const MemoryAccess &access) {
+             return llvm::is_contained(written, access.memory) ||
+                    (access.writes && llvm::is_contained(read, access.memory));
+           });
   }
 };
 

@@ -12,12 +12,6 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-Value fp8::memoryOf(Value buffer) {
-  while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>())
-    buffer = view.getViewSource();
-  return buffer;
-}
-
 std::string fp8::nameOfContents(KernelOp kernel) {
   return "kernel_" + structuralHash(kernel);
 }
@@ -59,72 +53,6 @@ int64_t fp8::bytesOf(Value value) {
 int64_t fp8::elementsOf(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type ? type.getNumElements() : 0;
-}
-
-/// Returns true if `op` writes every element of operand `init`.
-static bool writesAll(linalg::LinalgOp op, OpOperand &init) {
-  AffineMap map = op.getMatchingIndexingMap(&init);
-  auto type = cast<ShapedType>(init.get().getType());
-  SmallVector<int64_t> extents = op.getStaticLoopRanges();
-  return map.isProjectedPermutation() &&
-         llvm::all_of(llvm::enumerate(map.getResults()), [&](auto result) {
-           unsigned loop = cast<AffineDimExpr>(result.value()).getPosition();
-           return extents[loop] == type.getDimSize(result.index());
-         });
-}
-
-namespace {
-struct Use {
-  bool reads, writes;
-};
-} // namespace
-
-/// Returns how the owner of `use` accesses a tensor or buffer.
-static Use kindOf(OpOperand &use) {
-  Operation *op = use.getOwner();
-  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
-    if (linalgOp.isDpsInput(&use))
-      return {true, false};
-    return {linalgOp.payloadUsesValueFromOperand(&use) ||
-                !writesAll(linalgOp, use),
-            true};
-  }
-  if (isa<memref::LoadOp, tensor::ExtractOp>(op))
-    return {true, false};
-  if (auto store = dyn_cast<memref::StoreOp>(op))
-    return {store.getValueToStore() == use.get(), true};
-  return {true, true};
-}
-
-Access fp8::accessOf(BlockArgument argument) {
-  bool reads = false, writes = false;
-  Operation *firstWriter = nullptr; // the first that writes all of it
-  SmallVector<Value> views{argument};
-  SmallVector<std::pair<Operation *, Use>> uses;
-  while (!views.empty())
-    for (OpOperand &use : views.pop_back_val().getUses()) {
-      if (isa<ViewLikeOpInterface>(use.getOwner())) {
-        views.push_back(use.getOwner()->getResult(0));
-        continue;
-      }
-      if (isa<ReturnOp>(use.getOwner()))
-        continue;
-      Use kind = kindOf(use);
-      Operation *top =
-          argument.getOwner()->findAncestorOpInBlock(*use.getOwner());
-      uses.push_back({top, kind});
-      writes |= kind.writes;
-      if (kind.writes && !kind.reads && top == use.getOwner() &&
-          (!firstWriter || top->isBeforeInBlock(firstWriter)))
-        firstWriter = top;
-    }
-  // Ops after the first complete write read what it wrote.
-  for (auto [op, kind] : uses)
-    reads |= kind.reads && (!firstWriter || op == firstWriter ||
-                            op->isBeforeInBlock(firstWriter));
-  if (!writes)
-    return Access::Read;
-  return reads ? Access::Update : Access::Write;
 }
 
 bool fp8::isTensorView(Operation *op) {

@@ -1,6 +1,7 @@
 //===- VerifyScheduled.cpp - Contract of the kernels stage ----------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Kernels/Accesses.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 

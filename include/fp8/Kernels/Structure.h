@@ -19,10 +19,6 @@ inline constexpr llvm::StringLiteral kTaskDimsAttr =
     FP8Dialect::kTaskDimsAttrName;
 inline constexpr llvm::StringLiteral kSweepAttr = FP8Dialect::kSweepAttrName;
 
-/// Returns the argument, allocation or constant that owns the memory of
-/// `buffer`, which may be a view.
-Value memoryOf(Value buffer);
-
 /// Returns the symbol of `kernel`: a hash of what it computes, so that layers
 /// and steps share equal kernels.
 std::string nameOfContents(KernelOp kernel);
@@ -47,9 +43,6 @@ std::string printShape(ShapedType type);
 /// Return the bytes and the number of elements of a tensor; 0 for other values.
 int64_t bytesOf(Value value);
 int64_t elementsOf(Value value);
-
-/// Returns how the body of a kernel accesses `argument`, a tensor or buffer.
-Access accessOf(BlockArgument argument);
 
 /// Returns true if `op` only reshapes a tensor.
 bool isTensorView(Operation *op);

@@ -6,6 +6,7 @@
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Target.h"
 #include "fp8/Codegen/Tiles.h"
+#include "fp8/Kernels/Accesses.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

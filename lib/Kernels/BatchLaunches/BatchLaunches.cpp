@@ -83,13 +83,13 @@ void BatchOrder::classify(function_ref<bool(Value)> isSmall) {
     missing[i] = nodes[i].before.size();
     if (!batchable[i])
       continue;
-    ArrayRef<BufferAccess> accesses = nodes[i].accesses;
-    mayMoveUp[i] = llvm::all_of(accesses, [&](const BufferAccess &access) {
-      return !access.writes || isSmall(access.buffer);
+    ArrayRef<MemoryAccess> accesses = nodes[i].accesses;
+    mayMoveUp[i] = llvm::all_of(accesses, [&](const MemoryAccess &access) {
+      return !access.writes || isSmall(access.memory);
     });
     mayMoveDown[i] =
-        mayMoveUp[i] && llvm::all_of(accesses, [&](const BufferAccess &access) {
-          return isSmall(access.buffer);
+        mayMoveUp[i] && llvm::all_of(accesses, [&](const MemoryAccess &access) {
+          return isSmall(access.memory);
         });
   }
 }
@@ -187,8 +187,8 @@ static int64_t peakBytes(Block &block, ArrayRef<ScheduleNode> nodes,
   for (auto [position, batch] : llvm::enumerate(order))
     for (unsigned node : batch) {
       inside[position] += inner.lookup(nodes[node].op);
-      for (const BufferAccess &access : nodes[node].accesses)
-        live.try_emplace(access.buffer, position, position)
+      for (const MemoryAccess &access : nodes[node].accesses)
+        live.try_emplace(access.memory, position, position)
             .first->second.second = position;
     }
   for (auto &[buffer, range] : live) {

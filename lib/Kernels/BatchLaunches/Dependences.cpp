@@ -2,40 +2,8 @@
 
 #include "Dependences.h"
 
-#include "fp8/Kernels/Structure.h"
-
-#include "mlir/Interfaces/SideEffectInterfaces.h"
-
 using namespace mlir;
 using namespace mlir::fp8;
-
-/// Returns the accesses of `op` and of the ops inside of it; nullopt if they
-/// are not known.
-static std::optional<SmallVector<BufferAccess>> accessesOf(Operation *op) {
-  llvm::SmallMapVector<Value, bool, 8> writes;
-  if (auto launch = dyn_cast<LaunchOp>(op)) {
-    // This is most ops, and quicker than a list of their effects.
-    for (auto [index, buffer] : llvm::enumerate(launch.getOperands()))
-      writes[memoryOf(buffer)] |= launch.getAccess(index) != Access::Read;
-  } else {
-    std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
-        getEffectsRecursively(op);
-    if (!effects)
-      return std::nullopt;
-    for (const MemoryEffects::EffectInstance &effect : *effects) {
-      if (isa<MemoryEffects::Allocate>(effect.getEffect()))
-        continue;
-      if (!effect.getValue())
-        return std::nullopt;
-      writes[memoryOf(effect.getValue())] |=
-          !isa<MemoryEffects::Read>(effect.getEffect());
-    }
-  }
-  SmallVector<BufferAccess> accesses;
-  for (auto [buffer, isWritten] : writes)
-    accesses.push_back({buffer, isWritten});
-  return accesses;
-}
 
 namespace {
 /// The nodes that have accessed a buffer last.
@@ -49,7 +17,7 @@ std::optional<std::vector<ScheduleNode>> fp8::findDependences(Block &block) {
   std::vector<ScheduleNode> nodes;
   DenseMap<Value, LastAccesses> last;
   for (Operation &op : block.without_terminator()) {
-    std::optional<SmallVector<BufferAccess>> accesses = accessesOf(&op);
+    std::optional<SmallVector<MemoryAccess>> accesses = accessesOf(&op);
     if (!accesses)
       return std::nullopt;
     if (accesses->empty() && op.getNumRegions() == 0)
@@ -60,8 +28,8 @@ std::optional<std::vector<ScheduleNode>> fp8::findDependences(Block &block) {
       nodes[number].before.push_back(earlier);
       nodes[earlier].after.push_back(number);
     };
-    for (auto [buffer, writes] : nodes[number].accesses) {
-      LastAccesses &known = last[buffer];
+    for (auto [memory, reads, writes] : nodes[number].accesses) {
+      LastAccesses &known = last[memory];
       if (known.writer && (!writes || known.readers.empty()))
         follow(*known.writer);
       if (!writes) {

@@ -3,23 +3,14 @@
 #ifndef FP8_LIB_KERNELS_BATCHLAUNCHES_DEPENDENCES_H
 #define FP8_LIB_KERNELS_BATCHLAUNCHES_DEPENDENCES_H
 
-#include "fp8/Dialect/FP8/IR/FP8Ops.h"
-
-#include "llvm/ADT/MapVector.h"
+#include "fp8/Kernels/Accesses.h"
 
 namespace mlir::fp8 {
-
-/// An access of an op, or of the ops inside of it, to a whole buffer: an
-/// allocation, an argument of the schedule or a constant.
-struct BufferAccess {
-  Value buffer;
-  bool writes;
-};
 
 /// An op of a block that accesses buffers or has regions.
 struct ScheduleNode {
   Operation *op;
-  SmallVector<BufferAccess> accesses; // one for each buffer
+  SmallVector<MemoryAccess> accesses;
   /// The nodes that must come before and after this one, by index. A node may
   /// be listed several times.
   SmallVector<unsigned> before, after;

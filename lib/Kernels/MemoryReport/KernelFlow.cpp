@@ -2,12 +2,12 @@
 
 #include "KernelFlow.h"
 
+#include "fp8/Kernels/Accesses.h"
 #include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -22,24 +22,19 @@ void KernelFlow::Output::add(const Output &other) {
 
 namespace {
 
-/// The buffers that an op of a kernel reads and writes.
-struct Accesses {
-  SetVector<Value> reads, writes;
-
-  void collect(Operation *top);
-};
-
 /// Follows the flow of data through the ops of a kernel in program order.
 class FlowBuilder {
 public:
   FlowBuilder(KernelOp kernel, KernelFlow &result)
       : kernel(kernel), result(result), size(kernel.getNumArguments()) {}
 
-  void run();
+  /// Returns false if the accesses of some op are not known.
+  bool run();
 
 private:
-  void visit(Operation &op);
-  KernelFlow::Output flowOf(ArrayRef<Value> reads, linalg::GenericOp generic);
+  bool visit(Operation &op);
+  KernelFlow::Output flowOf(ArrayRef<MemoryAccess> accesses,
+                            linalg::GenericOp generic);
   KernelFlow::Dot dotOf(linalg::GenericOp generic);
   void write(Value memory, const KernelFlow::Output &flow);
 
@@ -52,36 +47,20 @@ private:
 
 } // namespace
 
-void Accesses::collect(Operation *top) {
-  top->walk([&](MemoryEffectOpInterface op) {
-    SmallVector<MemoryEffects::EffectInstance> effects;
-    op.getEffects(effects);
-    for (const MemoryEffects::EffectInstance &effect : effects) {
-      Value buffer = effect.getValue();
-      if (!buffer || !isa<MemRefType>(buffer.getType()))
-        continue;
-      if (isa<MemoryEffects::Read>(effect.getEffect()))
-        reads.insert(memoryOf(buffer));
-      else if (isa<MemoryEffects::Write>(effect.getEffect()))
-        writes.insert(memoryOf(buffer));
-    }
-  });
-}
-
 /// Merges the flow of the buffers that an op reads. `generic` is the op if it
 /// is a linalg.generic, else null.
-KernelFlow::Output FlowBuilder::flowOf(ArrayRef<Value> reads,
+KernelFlow::Output FlowBuilder::flowOf(ArrayRef<MemoryAccess> accesses,
                                        linalg::GenericOp generic) {
   bool isElementwise = generic && allParallel(generic);
   KernelFlow::Output flow(size);
-  for (Value read : reads) {
-    auto it = flows.find(read);
-    if (it == flows.end())
+  for (auto [memory, reads, writes] : accesses) {
+    auto it = flows.find(memory);
+    if (!reads || it == flows.end())
       continue;
     flow.any |= it->second.any;
     flow.withoutDot |= it->second.withoutDot;
     flow.fromDot |= it->second.fromDot;
-    if (isElementwise && cast<MemRefType>(read.getType()).getNumElements() ==
+    if (isElementwise && cast<MemRefType>(memory.getType()).getNumElements() ==
                              iterationVolume(generic))
       flow.elementwise |= it->second.elementwise;
   }
@@ -130,21 +109,24 @@ void FlowBuilder::write(Value memory, const KernelFlow::Output &flow) {
     result.outputs[arg.getArgNumber()] = known;
 }
 
-void FlowBuilder::visit(Operation &op) {
-  Accesses accesses;
-  accesses.collect(&op);
+bool FlowBuilder::visit(Operation &op) {
+  std::optional<SmallVector<MemoryAccess>> accesses = accessesOf(&op);
+  if (!accesses)
+    return false;
   auto generic = dyn_cast<linalg::GenericOp>(op);
-  KernelFlow::Output flow = flowOf(accesses.reads.getArrayRef(), generic);
+  KernelFlow::Output flow = flowOf(*accesses, generic);
   if (generic && isDot(generic)) {
     result.dot = dotOf(generic);
     flow.withoutDot.reset();
     flow.fromDot = true;
   }
-  for (Value memory : accesses.writes)
-    write(memory, flow);
+  for (auto [memory, reads, writes] : *accesses)
+    if (writes)
+      write(memory, flow);
+  return true;
 }
 
-void FlowBuilder::run() {
+bool FlowBuilder::run() {
   for (BlockArgument arg : kernel.getArguments()) {
     KernelFlow::Output flow(size);
     flow.any.set(arg.getArgNumber());
@@ -152,11 +134,11 @@ void FlowBuilder::run() {
     flow.elementwise.set(arg.getArgNumber());
     flows[arg] = flow;
   }
-  for (Operation &op : kernel.getBody().front())
-    visit(op);
+  return llvm::all_of(kernel.getBody().front(),
+                      [&](Operation &op) { return visit(op); });
 }
 
-/// Assumes that each output of an external kernel depends on all of its inputs.
+/// Assumes that each output of a kernel depends on all of its inputs.
 static void assumeAll(KernelOp kernel, KernelFlow &result) {
   unsigned size = kernel.getNumArguments();
   KernelFlow::Output all(size);
@@ -170,8 +152,6 @@ static void assumeAll(KernelOp kernel, KernelFlow &result) {
 }
 
 KernelFlow::KernelFlow(KernelOp kernel) : outputs(kernel.getNumArguments()) {
-  if (kernel.isExternal())
+  if (kernel.isExternal() || !FlowBuilder(kernel, *this).run())
     assumeAll(kernel, *this);
-  else
-    FlowBuilder(kernel, *this).run();
 }

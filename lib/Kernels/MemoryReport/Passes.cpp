@@ -2,6 +2,7 @@
 
 #include "MemoryAnalyzer.h"
 
+#include "fp8/Kernels/Accesses.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

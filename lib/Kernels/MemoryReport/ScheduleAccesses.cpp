@@ -2,10 +2,11 @@
 
 #include "MemoryAnalyzer.h"
 
-#include "fp8/Kernels/Structure.h"
+#include "fp8/Kernels/Accesses.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -77,14 +78,15 @@ bool MemoryAnalyzer::mayPrecede(Operation *write, Operation *read, Value root) {
 
 void MemoryAnalyzer::collectWrites() {
   schedule.walk([&](Operation *op) {
-    if (auto call = dyn_cast<LaunchOp>(op)) {
-      for (unsigned index = 0; index < call.getNumOperands(); ++index)
-        if (outputOf(call, index))
-          writesOf[memoryOf(call.getOperand(index))].push_back({op, index});
-    } else if (isa<StartAllReduceOp, StartExchangeOp>(op)) {
-      writesOf[memoryOf(op->getOperand(1))].push_back({op, 1});
-    } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
-      writesOf[memoryOf(store.getMemRef())].push_back({op, 0});
+    auto call = dyn_cast<LaunchOp>(op);
+    for (OpOperand &operand : op->getOpOperands()) {
+      unsigned index = operand.getOperandNumber();
+      bool isWritten =
+          isa<MemRefType>(operand.get().getType()) &&
+          !isa<ViewLikeOpInterface>(op) &&
+          (call ? outputOf(call, index).has_value() : mayWrite(operand));
+      if (isWritten)
+        writesOf[memoryOf(operand.get())].push_back({op, index});
     }
   });
 }
