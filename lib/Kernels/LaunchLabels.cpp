@@ -3,7 +3,8 @@
 // A label is made of what the ops compute, so that it is informative even in a
 // step without names, and of the location of the op that does most of the work:
 // the first dot, or else the last op. Without a name there, the label also has
-// the type of the result, and what a quantization is of or for.
+// the type of the result. Dots are named after their layers; what is no dot has
+// the parameter that it reads, or the dot that its result goes to.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,44 +82,94 @@ static void mergeReductions(llvm::SmallSetVector<StringRef, 8> &parts,
   parts = merged;
 }
 
-/// Returns the path of the argument of the step that `value` is a view of, or
-/// "".
-static StringRef pathOf(Value value) {
+/// Returns the argument of the step that `value` is a view of, or null.
+static BlockArgument argumentOf(Value value) {
   while (Operation *def = value.getDefiningOp()) {
     if (!isTensorView(def))
-      return "";
+      return {};
     value = def->getOperand(0);
   }
   auto arg = cast<BlockArgument>(value);
-  auto func = dyn_cast<func::FuncOp>(arg.getOwner()->getParentOp());
-  auto path = func ? func.getArgAttrOfType<StringAttr>(
-                         arg.getArgNumber(), FP8Dialect::kPathAttrName)
-                   : StringAttr();
-  return path ? path.getValue() : "";
+  return isa<func::FuncOp>(arg.getOwner()->getParentOp()) ? arg
+                                                          : BlockArgument();
 }
 
-/// Returns a dot that reads `value` or a view of it, or null.
-static Operation *dotThatReads(Value value) {
-  SmallVector<Value> views{value};
-  while (!views.empty())
-    for (Operation *user : views.pop_back_val().getUsers()) {
-      auto generic = dyn_cast<linalg::GenericOp>(user);
-      if (generic && isDot(generic))
-        return user;
-      if (isTensorView(user))
-        views.push_back(user->getResult(0));
+static StringRef attributeOf(BlockArgument arg, StringRef name) {
+  auto func = cast<func::FuncOp>(arg.getOwner()->getParentOp());
+  auto text = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
+  return text ? text.getValue() : "";
+}
+
+static StringRef pathOf(BlockArgument arg) {
+  return attributeOf(arg, FP8Dialect::kPathAttrName);
+}
+
+/// Returns true if an argument is a weight, trained or frozen.
+static bool isParameter(BlockArgument arg) {
+  return !pathOf(arg).empty() &&
+         (symbolizeStateKind(attributeOf(arg, FP8Dialect::kKindAttrName)) ==
+              StateKind::Parameter ||
+          symbolizeArgRole(attributeOf(arg, FP8Dialect::kRoleAttrName)) ==
+              ArgRole::Frozen);
+}
+
+/// Returns `forward params['w']` if the location of a dot has such a name, or
+/// "".
+static StringRef layerOfDot(Operation *op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  auto name = generic && isDot(generic)
+                  ? op->getLoc()->findInstanceOf<NameLoc>()
+                  : NameLoc();
+  if (!name)
+    return "";
+  StringRef text = name.getName().getValue();
+  return symbolizeDotRole(text.split(' ').first) ? text : "";
+}
+
+/// Returns the layer of the nearest dot that the results of `op` go to, or "".
+static StringRef nextLayer(Operation *op) {
+  // Most results reach a dot in a few steps; sums of gradients reach none.
+  constexpr unsigned kMaxOps = 64;
+  llvm::SmallSetVector<Operation *, 32> ops;
+  ops.insert(op);
+  for (unsigned i = 0; i < ops.size() && i < kMaxOps; ++i) {
+    SmallVector<Operation *> users(ops[i]->getUsers());
+    // The last user of a value comes first.
+    for (Operation *user : llvm::reverse(users)) {
+      if (StringRef layer = layerOfDot(user); !layer.empty())
+        return layer;
+      ops.insert(user);
     }
-  return nullptr;
+  }
+  return "";
+}
+
+/// Adds the parameter that `ops` read to their place, or the layer of the next
+/// dot. The place of an op on weights may be the parameter itself.
+static std::string withLayer(std::string place, ArrayRef<Operation *> ops) {
+  for (Operation *op : ops)
+    for (Value operand : op->getOperands()) {
+      auto type = dyn_cast<ShapedType>(operand.getType());
+      BlockArgument arg =
+          type && type.getRank() > 0 ? argumentOf(operand) : BlockArgument();
+      if (!arg || !isParameter(arg))
+        continue;
+      return StringRef(place).contains(pathOf(arg))
+                 ? place
+                 : place + " of " + pathOf(arg).str();
+    }
+  StringRef layer = nextLayer(ops.back());
+  bool isKnown =
+      layer.empty() || StringRef(place).contains(layer.split(' ').second);
+  return isKnown ? place : place + " for " + layer.str();
 }
 
 static bool hasName(Operation *op) {
   return bool(op->getLoc()->findInstanceOf<NameLoc>());
 }
 
-/// Returns what `op` computes as far as types and data flow tell: the type of
-/// its result, or of what it reduces to a scalar; for a quantization, the
-/// argument that it is of, or else the dot that it is for.
-static std::string describeValues(Operation *op) {
+/// Returns the type of what `op` computes, or of what it reduces to a scalar.
+static std::string describeType(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   auto type = op->getNumResults() == 0
                   ? ShapedType()
@@ -129,33 +180,22 @@ static std::string describeValues(Operation *op) {
     if (auto input =
             dyn_cast<ShapedType>(generic.getDpsInputs().front().getType()))
       type = input;
-  std::string text = printShape(type);
-  if (!generic || !allParallel(generic) || !writesF8(generic))
-    return text;
-  for (Value input : generic.getDpsInputs()) {
-    auto from = dyn_cast<ShapedType>(input.getType());
-    StringRef path = pathOf(input);
-    if (from && !path.empty() && from.getShape() == type.getShape())
-      return text + " of " + path.str();
-  }
-  for (Value result : op->getResults())
-    if (Operation *dot = dotThatReads(result))
-      return text + " for dot " +
-             (hasName(dot)
-                  ? describeLocation(dot->getLoc())
-                  : printShape(cast<ShapedType>(dot->getResult(0).getType())));
-  return text;
+  return printShape(type);
 }
 
 /// Returns which part of the step `op` is: its location and, if that has no
-/// name, what its values tell.
+/// name, its type.
 static std::string describePlace(Operation *op) {
   std::string place = describeLocation(op->getLoc());
-  std::string values = hasName(op) ? "" : describeValues(op);
-  if (values.empty())
+  std::string type = hasName(op) ? "" : describeType(op);
+  if (type.empty())
     return place;
   bool isUnknown = !op->getLoc()->findInstanceOf<FileLineColLoc>();
-  return isUnknown ? values : place + " " + values;
+  return isUnknown ? type : place + " " + type;
+}
+
+std::string fp8::placeOf(Operation *op) {
+  return withLayer(describePlace(op), op);
 }
 
 std::string fp8::labelOf(ArrayRef<Operation *> ops, StringRef state) {
@@ -186,6 +226,6 @@ std::string fp8::labelOf(ArrayRef<Operation *> ops, StringRef state) {
     parts.insert("elementwise");
   if (!state.empty())
     return llvm::join(parts, "_") + " " + state.str();
-  Operation *main = dot ? dot : ops.back();
-  return llvm::join(parts, "_") + " " + describePlace(main);
+  return llvm::join(parts, "_") + " " +
+         (dot ? describePlace(dot) : withLayer(describePlace(ops.back()), ops));
 }

@@ -16,6 +16,11 @@ namespace mlir::fp8 {
 /// is not empty, the label is `update params['wq']`.
 std::string labelOf(ArrayRef<Operation *> ops, StringRef state);
 
+/// Returns which part of the step an op that is no dot belongs to: its location
+/// and the weight that it reads, or else the layer of the next dot, such as
+/// `train.py:56:12 (mul) for forward params['wq']`.
+std::string placeOf(Operation *op);
+
 } // namespace mlir::fp8
 
 #endif // FP8_LIB_KERNELS_LAUNCHLABELS_H

@@ -1,6 +1,7 @@
 //===- AttentionKernel.cpp - Outlining of an attention --------------------===//
 
 #include "AttentionKernel.h"
+#include "../LaunchLabels.h"
 
 #include "LoopClasses.h"
 #include "Preparation.h"
@@ -8,7 +9,6 @@
 
 #include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Structure.h"
-#include "fp8/Support/Locations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -386,9 +386,7 @@ LogicalResult AttentionOutliner::run(StringRef name) {
     operands.push_back(tensor::EmptyOp::create(
         builder, op->getLoc(), tensor.getShape(), tensor.getElementType()));
   }
-  std::string label =
-      (op->getName().stripDialect() + " " + describeLocation(op->getLoc()))
-          .str();
+  std::string label = (op->getName().stripDialect() + " " + placeOf(op)).str();
   auto launch = LaunchOp::create(builder, op->getLoc(), kernel, operands,
                                  builder.getStringAttr(label));
   SmallVector<Value> distinct(launch.getResults());

@@ -65,18 +65,19 @@ func.func @dot(%x: tensor<64x16xf32> {fp8.path = "x"}, %w: tensor<16x32xf32> {fp
 
 // -----
 
-// Where a location has no name, types and data flow help: what a reduction
-// reads, the argument that a quantization is of, and else the dot it is for.
+// Where a location has no name, types help: of what a reduction reads, or of
+// the result. What is no dot has the weight that it reads, or the layer of the
+// next dot.
 #id = affine_map<(i, j) -> (i, j)>
 #none = affine_map<(i, j) -> ()>
 #lhs = affine_map<(i, j, k) -> (i, k)>
 #rhs = affine_map<(i, j, k) -> (k, j)>
 #out = affine_map<(i, j, k) -> (i, j)>
 // CHECK-LABEL: func.func @nameless
-// CHECK: fp8.launch @kernel_0({{.*}}) label = "max_quantize 64x16xf8E4M3FN for dot train.py:5:9 (forward params['w'])"
+// CHECK: fp8.launch @kernel_0({{.*}}) label = "max_quantize 64x16xf8E4M3FN for forward params['w']"
 // CHECK: fp8.launch @kernel_1({{.*}}) label = "quantize train.py:7:3 16x32xf8E4M3FN of params['w']"
 // CHECK: fp8.launch @kernel_2({{.*}}) label = "dot train.py:5:9 (forward params['w'])"
-func.func @nameless(%x: tensor<64x16xf32> {fp8.path = "x"}, %w: tensor<16x32xf32> {fp8.path = "params['w']"}) -> (tensor<64x32xf32> {fp8.path = "y"}) {
+func.func @nameless(%x: tensor<64x16xf32> {fp8.path = "x"}, %w: tensor<16x32xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"}) -> (tensor<64x32xf32> {fp8.path = "y"}) {
   %zero = arith.constant 0.0 : f32
   %em = tensor.empty() : tensor<f32>
   %fm = linalg.fill ins(%zero : f32) outs(%em : tensor<f32>) -> tensor<f32>
