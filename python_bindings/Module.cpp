@@ -143,6 +143,7 @@ public:
   std::vector<TensorInfo> results() const {
     return infos(fp8_executable_num_results(handle), fp8_executable_result);
   }
+  bool isOnGPU() const { return fp8_executable_on_gpu(handle) != 0; }
 
 private:
   std::vector<TensorInfo> infos(int64_t count,
@@ -663,6 +664,8 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
                   const std::optional<std::string> &loss,
                   const std::optional<std::string> &entry,
                   const std::optional<std::string> &target,
+                  const std::optional<std::string> &targetCPU,
+                  const std::optional<std::string> &gpuImage,
                   const std::optional<std::string> &dumpDirectory,
                   const std::optional<std::string> &eval,
                   const std::optional<std::string> &exportFormat,
@@ -684,7 +687,9 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
   options.num_states = static_cast<int64_t>(stateTexts.size());
   options.loss = orNull(loss);
   options.entry = orNull(entry);
-  options.target_cpu = orNull(target);
+  options.target = orNull(target);
+  options.target_cpu = orNull(targetCPU);
+  options.gpu_image = orNull(gpuImage);
   options.dump_directory = orNull(dumpDirectory);
   options.eval = orNull(eval);
   options.export_format = orNull(exportFormat);
@@ -762,7 +767,8 @@ NB_MODULE(_native, m) {
 
   nb::class_<Function>(m, "Function")
       .def_prop_ro("arguments", &Function::arguments)
-      .def_prop_ro("results", &Function::results);
+      .def_prop_ro("results", &Function::results)
+      .def_prop_ro("on_gpu", &Function::isOnGPU);
 
   nb::class_<Group>(m, "Group")
       .def(nb::init<const std::optional<std::string> &, double, int64_t>(),
@@ -829,6 +835,7 @@ NB_MODULE(_native, m) {
   m.def("compile", &compile, "step"_a, nb::kw_only(), "recipe"_a = "none",
         "set"_a = Texts(), "roles"_a = Texts(), "states"_a = Texts(),
         "loss"_a = nb::none(), "entry"_a = nb::none(), "target"_a = nb::none(),
+        "target_cpu"_a = nb::none(), "gpu_image"_a = nb::none(),
         "dump_directory"_a = nb::none(), "eval"_a = nb::none(),
         "export_format"_a = nb::none(), "loss_reduction"_a = nb::none(),
         "data_parallel"_a = false, "zero"_a = 0, "global_amax"_a = false,

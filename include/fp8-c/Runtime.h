@@ -820,6 +820,9 @@ typedef struct fp8_package_library {
    executable. */
 FP8_CAPI int64_t fp8_executable_num_arguments(const fp8_executable *executable);
 FP8_CAPI int64_t fp8_executable_num_results(const fp8_executable *executable);
+/* Returns 1 if a GPU runs the function, else 0. Buffers of its steps have to be
+   asked for anew in each step (see fp8_step_argument). */
+FP8_CAPI int32_t fp8_executable_on_gpu(const fp8_executable *executable);
 FP8_CAPI fp8_status fp8_executable_argument(const fp8_executable *executable,
                                             int64_t index,
                                             fp8_tensor_info *info);

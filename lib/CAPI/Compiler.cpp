@@ -108,12 +108,9 @@ static std::string readTarget(const fp8_compile_options &options,
                               CompileOptions &compile) {
   if (options.target_cpu)
     compile.targetCPU = options.target_cpu;
-  std::string text = textOf(options.target, "cpu");
-  StringRef target = text;
-  if (target.consume_front("nvptx:"))
-    compile.targetGPU = target.str();
-  else if (target != "cpu")
-    return "expected a target of cpu or nvptx:GPU but got '" + text + "'";
+  std::string mistake = compile.setTarget(textOf(options.target, "cpu"));
+  if (!mistake.empty())
+    return mistake;
   compile.gpuImage = textOf(options.gpu_image);
   if (options.gpu_expand != 0)
     compile.gpuExpand = std::max<int64_t>(options.gpu_expand, 0);

@@ -666,6 +666,19 @@ LogicalResult compileExport(ExportPlan &plan, ModuleOp module,
 
 } // namespace
 
+std::string CompileOptions::setTarget(StringRef text) {
+  StringRef gpu = text;
+  if (gpu.consume_front("nvptx:"))
+    targetGPU = gpu.str();
+  else if (text == "cpu")
+    targetGPU.clear();
+  else
+    return "expected a target of cpu or nvptx:GPU (nvptx:sm_89, nvptx:sm_90a, "
+           "nvptx:sm_100a, nvptx:sm_120a) but got '" +
+           text.str() + "'";
+  return "";
+}
+
 OwningOpRef<ModuleOp> fp8::parseModule(StringRef file, MLIRContext &context) {
   llvm::SourceMgr sources;
   auto buffer = llvm::MemoryBuffer::getFile(file);

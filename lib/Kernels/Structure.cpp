@@ -30,21 +30,6 @@ func::FuncOp fp8::moveToFunction(OpBuilder &builder, FunctionOpInterface op,
   return func;
 }
 
-int64_t fp8::byteSize(ShapedType type) {
-  Type element = type.getElementType();
-  int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-  return type.getNumElements() * llvm::divideCeil(bits, 8);
-}
-
-std::string fp8::printShape(ShapedType type) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  for (int64_t size : type.getShape())
-    os << size << 'x';
-  os << type.getElementType();
-  return text;
-}
-
 int64_t fp8::bytesOf(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type ? byteSize(type) : 0;

@@ -276,6 +276,10 @@ int64_t fp8_executable_num_results(const fp8_executable *executable) {
   return executable ? static_cast<int64_t>(executable->results.size()) : 0;
 }
 
+int32_t fp8_executable_on_gpu(const fp8_executable *executable) {
+  return !executable->gpuKernels.empty();
+}
+
 fp8_status fp8_executable_argument(const fp8_executable *executable,
                                    int64_t index, fp8_tensor_info *info) {
   return guard([&] {

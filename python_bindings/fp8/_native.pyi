@@ -19,6 +19,7 @@ class TensorInfo:
 class Function:
     arguments: list[TensorInfo]
     results: list[TensorInfo]
+    on_gpu: bool
 
 class Step:
     def __init__(self, function: Function, threads: int = 0) -> None: ...
@@ -85,9 +86,15 @@ def compile(
     loss: str | None = None,
     entry: str | None = None,
     target: str | None = None,
+    target_cpu: str | None = None,
+    gpu_image: str | None = None,
     dump_directory: str | None = None,
     eval: str | None = None,
     export_format: str | None = None,
+    loss_reduction: str | None = None,
+    data_parallel: bool = False,
+    zero: int = 0,
+    global_amax: bool = False,
     fail_on_fallback: bool = False,
     trace: bool = False,
     cache: bool = True,

@@ -47,6 +47,7 @@ def compile(
     loss: str | None = None,
     entry: str | None = None,
     target: str = "native",
+    gpu_image: str | None = None,
     group: Group | None = None,
     data_parallel: bool = False,
     zero: int = 0,
@@ -74,7 +75,9 @@ def compile(
     states: {path of an argument: path of the result that replaces it}, likewise.
     loss: the path of the loss, if it is not found.
     entry: for a module with several public functions, the one to compile.
-    target: "native", or a CPU as for `fp8-run --target-cpu`.
+    target: "native", a CPU as for `fp8-run --target-cpu`, or "nvptx:GPU" as for `fp8-run --target`, such as "nvptx:sm_90a" (docs/GPU.md): the GPU then
+        runs the step and has its state. Without that GPU such a step can still be saved.
+    gpu_image: the form of a GPU's kernels, "cubin" or "ptx"; None: "cubin" if CUDA's assembler is found.
     group: the ranks that run the step together, each with its own rows of the batch (docs/Ranks.md): all compile the same step, rank 0 first, and
         call it equally often, with the same state and their own batches. Metrics are returned reduced. Such a step is data parallel, or itself
         says in `jax.shard_map` what N devices do: then args are those of all devices, and a call takes the whole state and a rank's rows, 1/N of the batch.
@@ -103,7 +106,7 @@ def compile(
     else:
         text = _text_of(step)
     pairs = lambda given: [f"{key}={value}" for key, value in (given or {}).items()]
-    options = dict(recipe=recipe, set=pairs(set), roles=pairs(roles), states=pairs(states), loss=loss, entry=entry, target=None if target == "native" else target,
+    options = dict(recipe=recipe, set=pairs(set), roles=pairs(roles), states=pairs(states), loss=loss, entry=entry, gpu_image=gpu_image, **_target_of(target),
                    data_parallel=data_parallel or group is not None, zero=zero, global_amax=global_amax, loss_reduction=loss_reduction,
                    fail_on_fallback=fail_on_fallback, trace=trace, threads=compile_threads, cache=cache)  # fmt: skip
     if evaluate is not None:
@@ -118,6 +121,13 @@ def compile(
     if made is None:
         made = package.trees_of(functions)
     return Step(functions, made, threads, program, recompile)
+
+
+def _target_of(target):
+    """Returns the options of the compiler for a target: a GPU's host is this CPU."""
+    if target == "native":
+        return {}
+    return {"target" if target.startswith("nvptx:") else "target_cpu": target}
 
 
 def _text_of(step):

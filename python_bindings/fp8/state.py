@@ -23,6 +23,7 @@ class Functions:
         if self.step is None:
             raise ValueError("expected a package with a function 'step'")
         self.arguments, self.results = self.step.arguments, self.step.results
+        self.on_gpu = self.step.on_gpu
         self.place = {info.name: i for i, info in enumerate(self.arguments)}
         self.result_place = {info.name: i for i, info in enumerate(self.results)}
         self.loaded = {info.name for info in self.load.results} if self.load else set()
@@ -148,12 +149,12 @@ class Memory:
 
     def feed(self, path, value):
         """Copies an input of the next step, unless it is the (immutable) JAX array of the last one."""
-        buffer = self.inputs.get(path)
-        if buffer is None:
-            buffer = self.inputs[path] = self.argument(path)
         immutable = not isinstance(value, np.ndarray) and type(value).__module__.startswith("jax")
         if immutable and self.fed.get(path) is value:
             return
+        buffer = self.inputs.get(path)
+        if buffer is None or self.functions.on_gpu:  # There, the step only copies what was asked for.
+            buffer = self.inputs[path] = self.argument(path)
         np.copyto(buffer, arrays.given(value, buffer.shape, buffer.dtype, path))
         self.fed[path] = value if immutable else None
 
@@ -171,7 +172,7 @@ class Memory:
     def result(self, path):
         """Returns a result of the last step other than state, as a new array."""
         known = self.outputs.get(path)
-        if known is None:
+        if known is None or self.functions.on_gpu:  # There, asking for a result waits for it.
             i = self.functions.result_place[path]
             known = self.outputs[path] = arrays.typed(self.native.result(i, self.native), self.functions.results[i])
         return known.copy() if known.ndim else known[()]

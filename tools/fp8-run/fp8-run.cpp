@@ -467,9 +467,7 @@ CompileOptions makeCompileOptions(const SignatureOptions &signature,
   options.threads = flags->threads;
   options.optimize = !flags->noOptimize;
   options.targetCPU = flags->targetCPU;
-  StringRef target = flags->target;
-  if (target.consume_front("nvptx:"))
-    options.targetGPU = target.str();
+  options.setTarget(flags->target); // parseCommandLine has checked it.
   options.gpuImage = flags->gpuImage;
   options.gpuExpand = flags->gpuExpand;
   options.dumpDir = flags->dumpIR;
@@ -657,12 +655,8 @@ int parseCommandLine(int argc, char **argv) {
       &parseErrorStream);
   if (!isParsed)
     return commandLineError(parseErrors);
-  StringRef target = flags->target;
-  if (target != "cpu" && !target.starts_with("nvptx:"))
-    return usageError("expected a --target of cpu or nvptx:GPU (nvptx:sm_89, "
-                      "nvptx:sm_90a, nvptx:sm_100a, nvptx:sm_120a) but got '" +
-                      target.str() + "'");
-  return 0;
+  std::string mistake = CompileOptions().setTarget(flags->target);
+  return mistake.empty() ? 0 : usageError(mistake);
 }
 
 /// On a machine without a GPU, a run for one goes to the CPU and says so. A

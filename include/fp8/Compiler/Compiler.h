@@ -70,6 +70,9 @@ struct CompileOptions {
   /// If not empty, the IR after each stage is written to
   /// DIR/<name>-<stage>.mlir.
   std::string dumpDir;
+
+  /// Sets targetGPU from `cpu` or `nvptx:GPU`. Returns a mistake, or "".
+  std::string setTarget(StringRef text);
 };
 
 /// Parses a file of StableHLO (text or bytecode). Errors go to the context's

@@ -9,6 +9,7 @@
 #define FP8_KERNELS_STRUCTURE_H
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Support/Shapes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -32,13 +33,6 @@ func::FuncOp moveToFunction(OpBuilder &builder, FunctionOpInterface op,
 /// Buffers of the arena begin at multiples of this. It is the size of a cache
 /// line, so that tasks that write adjacent buffers do not share one.
 constexpr int64_t kArenaAlignment = 64;
-
-/// Returns the bytes of a dense buffer or tensor; elements of less than a byte
-/// take one, and those of type index eight.
-int64_t byteSize(ShapedType type);
-
-/// Returns a type as 16x64xf32.
-std::string printShape(ShapedType type);
 
 /// Return the bytes and the number of elements of a tensor; 0 for other values.
 int64_t bytesOf(Value value);

@@ -3,9 +3,10 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SMALLTENSORS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_SMALLTENSORS_H
 
+#include "fp8/Support/Shapes.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
-#include "llvm/Support/MathExtras.h"
 
 namespace mlir {
 namespace fp8 {
@@ -16,12 +17,6 @@ inline RankedTensorType tensorOf(Value value) {
 
 inline ArrayRef<int64_t> shapeOf(Value value) {
   return tensorOf(value).getShape();
-}
-
-/// Returns the bytes of a tensor; elements of less than a byte take one.
-inline int64_t byteSize(RankedTensorType type) {
-  return type.getNumElements() * static_cast<int64_t>(llvm::divideCeil(
-                                     type.getElementTypeBitWidth(), 8));
 }
 
 /// Makes a constant of floats that all equal `value`.

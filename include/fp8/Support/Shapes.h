@@ -1,0 +1,21 @@
+//===- Shapes.h - Sizes of shaped types -------------------------*- C++ -*-===//
+
+#ifndef FP8_SUPPORT_SHAPES_H
+#define FP8_SUPPORT_SHAPES_H
+
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <string>
+
+namespace mlir::fp8 {
+
+/// Returns the bytes of a dense buffer or tensor; elements of less than a byte
+/// take one, and those of type index eight.
+int64_t byteSize(ShapedType type);
+
+/// Returns a type as 16x64xf32.
+std::string printShape(ShapedType type);
+
+} // namespace mlir::fp8
+
+#endif // FP8_SUPPORT_SHAPES_H
