@@ -1,13 +1,14 @@
 """Attention in the spellings that people use: which softmaxes become one op in the
 forward pass and one in the backward pass, and that the step computes what JAX does.
 
-    attention.py fp8-opt fp8-run FOLDER [CASE...]
+    attention.py fp8-opt fp8-run FOLDER [--unfused | CASE...]
 
 Each case is a training step of plain gradient descent whose rate is so large that the
 update consists of the gradient. It is compared with JAX in f64: the norm of the error
 is at most twice that of JAX in the step's own types, or 1e-6 of the gradient's norm.
 (The ops compute what the step does, but sum in another order.) For some cases the
-gradients are also compared with finite differences of the loss, in f64.
+gradients are also compared with finite differences of the loss, in f64. With --unfused,
+the errors of some cases are compared with those of the same steps without the ops.
 """
 
 import dataclasses
@@ -67,8 +68,25 @@ def softmax_attention(q, k, v, bias=None, mask=None, cap=None, scale_before=Fals
         scores = scores + bias.astype(scores.dtype)
     if mask is not None:
         scores = jnp.where(mask, scores, jnp.asarray(low, scores.dtype))
-    weights = jax.nn.softmax(scores, axis=-1)
+    weights = materialized(jax.nn.softmax(scores, axis=-1))
     return jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+
+
+UNFUSED = False
+
+
+@jax.custom_vjp
+def apart(weights):
+    """Returns the same weights, and their gradient, by an op that attention cannot take in."""
+    return weights + 0 * jnp.cumsum(weights, axis=2)
+
+
+apart.defvjp(lambda weights: (apart(weights), None), lambda _, gradient: (apart(gradient),))
+
+
+def materialized(weights):
+    """Returns weights of which attention makes no op, if UNFUSED."""
+    return apart(weights) if UNFUSED else weights
 
 
 def positions(q, k):
@@ -534,8 +552,42 @@ def check_differences(name, fp8_opt, fp8_run, folder):
     assert abs(difference - slope) <= 1e-7 * abs(slope), f"expected a slope of {difference} but got {slope}"
 
 
+# Random and adversarial scores.
+UNFUSED_CASES = ("causal", "soft cap", "steep", "ties", "subnormal", "padded", "long causal")
+SAMPLES, LARGEST_RATIO = 4, 1.2
+
+
+def check_unfused(name, fp8_opt, fp8_run, folder):
+    """Checks that the error of the op, over several inputs, is at most LARGEST_RATIO times that of the same step with an
+    op between its softmax and the values, which is computed op by op. Both are compared with JAX in f64."""
+    global UNFUSED
+    case, errors = CASES[name], []
+    for fused in (True, False):
+        UNFUSED, squares = not fused, 0.0
+        place = folder / f"{'fused' if fused else 'unfused'}_{name.replace(' ', '_')}"
+        place.mkdir(parents=True, exist_ok=True)
+        loss = make_loss(case)
+        step = lambda params, x, memory, extra: (lambda value, gradients: (jax.tree.map(lambda p, g: p - RATE * g, params, gradients), value))(*jax.value_and_grad(loss)(params, x, memory, extra))
+        for sample in range(SAMPLES):
+            params, x, memory, extra = make_inputs(case, np.random.default_rng(sample))
+            if sample == 0:
+                (place / "step.mlir").write_text(jax.jit(step).lower(params, x, memory, extra).as_text(debug_info=True))
+                expected = (case.forward, case.backward) if fused else (0, 0)
+                assert (found := count_ops(fp8_opt, place / "step.mlir")) == expected, f"expected {expected} ops of attention but got {found}"
+            with jax.enable_x64(True):
+                exact = jax.tree.map(np.asarray, jax.jit(jax.grad(loss))(*widen((params, x, memory, extra))))
+            found = gradient_of(fp8_run, place, params, write_inputs(place, params, x, memory, extra))
+            squares += (distance(found, exact) / norm(exact)) ** 2 / SAMPLES
+        errors.append(squares**0.5)
+    UNFUSED = False
+    print(f"  {name}: {errors[0]:.2e} of the gradient beside {errors[1]:.2e} without the op")
+    assert errors[0] <= LARGEST_RATIO * errors[1], f"expected an error of at most {LARGEST_RATIO} times {errors[1]:.3g} but got {errors[0]:.3g}"
+
+
 if __name__ == "__main__":
     fp8_opt, fp8_run, folder, names = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4:]
     cases = {name: (lambda fixture, name=name: check(name, *fixture)) for name in CASES}
     cases |= {f"differences of {name}": (lambda fixture, name=name: check_differences(name, *fixture)) for name in ("causal", "soft cap", "grouped", "ties", "long", "learned bias", "learned slopes")}
+    if names == ["--unfused"]:
+        cases, names = {name: (lambda fixture, name=name: check_unfused(name, *fixture)) for name in UNFUSED_CASES}, []
     t.run_cases(cases, names, (fp8_opt, fp8_run, folder))
