@@ -1,12 +1,13 @@
 //===- Accesses.cpp - Accesses of ops to memory ---------------------------===//
 
 #include "fp8/Kernels/Accesses.h"
+#include "fp8/Support/Shapes.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -16,6 +17,20 @@ Value fp8::memoryOf(Value buffer) {
   while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>())
     buffer = view.getViewSource();
   return buffer;
+}
+
+std::optional<int64_t> fp8::beginOf(ViewLikeOpInterface view) {
+  Operation *op = view;
+  if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(op))
+    return 0;
+  if (auto inArena = dyn_cast<memref::ViewOp>(op))
+    return getConstantIntValue(inArena.getByteShift());
+  auto part = dyn_cast<SubbufferOp>(op);
+  std::optional<int64_t> elements =
+      part ? getConstantIntValue(part.getOffset()) : std::nullopt;
+  if (!elements)
+    return std::nullopt;
+  return *elements * elementBytes(part.getType().getElementType());
 }
 
 namespace {

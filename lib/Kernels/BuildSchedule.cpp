@@ -80,6 +80,7 @@ private:
   Value allocate(Location loc, Type type) {
     return memref::AllocOp::create(builder, loc, bufferType(type));
   }
+  StringRef pathOf(Value buffer);
   void emitCopy(Location loc, Value source, Value target);
   void emitParallelCopies(Location loc, ArrayRef<Value> sources,
                           ArrayRef<Value> targets);
@@ -146,13 +147,30 @@ KernelOp ScheduleBuilder::copyKernel(MemRefType type) {
   return known = kernel;
 }
 
+/// Returns the path of the argument that `buffer` is, or is a part of, or "".
+StringRef ScheduleBuilder::pathOf(Value buffer) {
+  auto arg = dyn_cast<BlockArgument>(memoryOf(buffer));
+  if (!arg || arg.getOwner() != &schedule.getBody().front() ||
+      arg.getArgNumber() >= numArguments)
+    return "";
+  auto path = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                FP8Dialect::kPathAttrName);
+  return path ? path.getValue() : "";
+}
+
 void ScheduleBuilder::emitCopy(Location loc, Value source, Value target) {
   // An empty tensor needs no copy and may have no buffer.
   if (source == target ||
       cast<MemRefType>(target.getType()).getNumElements() == 0)
     return;
+  std::string label = "copy";
+  for (Value buffer : {target, source})
+    if (StringRef path = pathOf(buffer); !path.empty()) {
+      label += " " + path.str();
+      break;
+    }
   LaunchOp::create(builder, loc, copyKernel(cast<MemRefType>(target.getType())),
-                   ValueRange{source, target}, builder.getStringAttr("copy"));
+                   ValueRange{source, target}, builder.getStringAttr(label));
 }
 
 /// Copies as if all at once: a source that is also the target of another value

@@ -503,7 +503,7 @@ struct FuseProducers : OpRewritePattern<linalg::GenericOp> {
       Attribute sweep = sweepOf(op, producer);
       if (failed(inputs->inlineProducer())) {
         unsigned index = inputs->getIndex();
-        changed |= inputs->finish();
+        changed |= inputs->applyInputs();
         linalg::GenericOp fused = fuseClone(op, index, rewriter);
         inputs.emplace(fused ? fused : op, fused ? index : index + 1, rewriter);
         if (!fused)
@@ -517,7 +517,7 @@ struct FuseProducers : OpRewritePattern<linalg::GenericOp> {
       if (sweep)
         op->setAttr(kSweepAttr, sweep);
     }
-    changed |= inputs->finish();
+    changed |= inputs->applyInputs();
     return success(changed);
   }
 

@@ -87,7 +87,7 @@ LogicalResult ProducerInliner::inlineProducer() {
   return success();
 }
 
-bool ProducerInliner::finish() {
+bool ProducerInliner::applyInputs() {
   if (inlined.empty())
     return false;
   setInputs();

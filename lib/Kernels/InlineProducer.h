@@ -52,7 +52,7 @@ public:
 
   /// Gives the consumer its inputs and erases the inlined producers. Returns
   /// true if there are any.
-  bool finish();
+  bool applyInputs();
 
 private:
   /// An input of the merged op, and its argument in the payload.

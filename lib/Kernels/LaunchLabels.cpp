@@ -126,26 +126,44 @@ static StringRef layerOfDot(Operation *op) {
   return symbolizeDotRole(text.split(' ').first) ? text : "";
 }
 
-/// Returns the layer of the nearest dot that the results of `op` go to, or "".
+/// Returns the path of the state that a result of the step replaces, or "".
+static StringRef stateOf(OpOperand &returned) {
+  auto func = dyn_cast<func::FuncOp>(returned.getOwner()->getParentOp());
+  auto path =
+      func ? func.getResultAttrOfType<StringAttr>(returned.getOperandNumber(),
+                                                  FP8Dialect::kStateAttrName)
+           : StringAttr();
+  return path ? path.getValue() : "";
+}
+
+/// Returns the layer of the nearest dot that the results of `op` go to, or else
+/// the state that they go to (the history of an amax), or "".
 static StringRef nextLayer(Operation *op) {
   // Most results reach a dot in a few steps; sums of gradients reach none.
   constexpr unsigned kMaxOps = 64;
   llvm::SmallSetVector<Operation *, 32> ops;
   ops.insert(op);
+  StringRef state;
   for (unsigned i = 0; i < ops.size() && i < kMaxOps; ++i) {
-    SmallVector<Operation *> users(ops[i]->getUsers());
-    // The last user of a value comes first.
-    for (Operation *user : llvm::reverse(users)) {
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : ops[i]->getUses())
+      uses.push_back(&use);
+    // The last use of a value comes first.
+    for (OpOperand *use : llvm::reverse(uses)) {
+      Operation *user = use->getOwner();
       if (StringRef layer = layerOfDot(user); !layer.empty())
         return layer;
+      if (state.empty() && isa<func::ReturnOp>(user))
+        state = stateOf(*use);
       ops.insert(user);
     }
   }
-  return "";
+  return state;
 }
 
 /// Adds the parameter that `ops` read to their place, or the layer of the next
-/// dot. The place of an op on weights may be the parameter itself.
+/// dot, or the state that they compute. The place of an op on weights may be
+/// the parameter itself.
 static std::string withLayer(std::string place, ArrayRef<Operation *> ops) {
   for (Operation *op : ops)
     for (Value operand : op->getOperands()) {
@@ -159,8 +177,9 @@ static std::string withLayer(std::string place, ArrayRef<Operation *> ops) {
                  : place + " of " + pathOf(arg).str();
     }
   StringRef layer = nextLayer(ops.back());
-  bool isKnown =
-      layer.empty() || StringRef(place).contains(layer.split(' ').second);
+  bool isKnown = layer.empty() || StringRef(place).contains(layer) ||
+                 (symbolizeDotRole(layer.split(' ').first) &&
+                  StringRef(place).contains(layer.split(' ').second));
   return isKnown ? place : place + " for " + layer.str();
 }
 

@@ -61,20 +61,6 @@ LogicalResult verifyShard(LaunchOp launch) {
   return success();
 }
 
-/// Returns the byte of its source at which a view begins, if it is constant.
-std::optional<int64_t> beginOf(ViewLikeOpInterface view) {
-  if (auto part = dyn_cast<SubbufferOp>(view.getOperation())) {
-    std::optional<int64_t> offset = getConstantIntValue(part.getOffset());
-    if (!offset)
-      return std::nullopt;
-    Type element = part.getType().getElementType();
-    return *offset * byteSize(MemRefType::get({}, element));
-  }
-  if (auto cut = dyn_cast<memref::ViewOp>(view.getOperation()))
-    return getConstantIntValue(cut.getByteShift());
-  return 0;
-}
-
 /// Checks that a view with a constant offset lies inside of its source.
 LogicalResult verifyView(ViewLikeOpInterface view) {
   std::optional<int64_t> begin = beginOf(view);

@@ -131,9 +131,9 @@ static std::string cut(const std::string &name, size_t width) {
   return name.substr(0, end) + "...";
 }
 
-/// Fits `dot_norm_amax llama/export.py:89:11 (forward
-/// params[...][*]['w_down'])`.
-constexpr size_t widest = 84;
+/// Fits `attention_backward llama/export.py:77:13 (dot_general) for wgrad
+/// params['layers'][*]['w_down']`.
+constexpr size_t widest = 100;
 
 /// Returns the slowest rows, and one row for all others.
 template <typename Row>

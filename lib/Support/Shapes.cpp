@@ -8,10 +8,13 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-int64_t fp8::byteSize(ShapedType type) {
-  Type element = type.getElementType();
+int64_t fp8::elementBytes(Type element) {
   int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-  return type.getNumElements() * llvm::divideCeil(bits, 8);
+  return llvm::divideCeil(bits, 8);
+}
+
+int64_t fp8::byteSize(ShapedType type) {
+  return type.getNumElements() * elementBytes(type.getElementType());
 }
 
 std::string fp8::printShape(ShapedType type) {

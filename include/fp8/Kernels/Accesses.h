@@ -11,11 +11,16 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
 namespace mlir::fp8 {
 
 /// Returns the argument, allocation or constant that owns the memory of
 /// `buffer`, which may be a view.
 Value memoryOf(Value buffer);
+
+/// Returns the byte of its source at which a view begins, if it is constant.
+std::optional<int64_t> beginOf(ViewLikeOpInterface view);
 
 /// An access of an op, or of the ops inside of it, to `memory` (see memoryOf).
 struct MemoryAccess {

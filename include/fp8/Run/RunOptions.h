@@ -42,7 +42,7 @@ struct RunOptions {
   /// Ranks train together, each with rows of its own; seconds until one that
   /// does not answer has failed (0: 300).
   bool dataParallel = false;
-  // Of fp8-run; a package has them.
+  // For fp8-run alone: a package was compiled with them.
   unsigned zero = 0;
   bool globalAmax = false;
   double rankTimeout = 0;

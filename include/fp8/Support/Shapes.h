@@ -9,8 +9,11 @@
 
 namespace mlir::fp8 {
 
-/// Returns the bytes of a dense buffer or tensor; elements of less than a byte
-/// take one, and those of type index eight.
+/// Returns the bytes of an element of a dense buffer or tensor: those of less
+/// than a byte take one, and those of type index eight.
+int64_t elementBytes(Type element);
+
+/// Returns the bytes of a dense buffer or tensor.
 int64_t byteSize(ShapedType type);
 
 /// Returns a type as 16x64xf32.

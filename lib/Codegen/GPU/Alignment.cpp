@@ -31,8 +31,8 @@ static int64_t knownDivisor(Value index) {
 
 int64_t gpu_codegen::alignmentOf(Value buffer) {
   if (auto part = buffer.getDefiningOp<SubbufferOp>()) {
-    int64_t bytes = llvm::divideCeil(
-        cast<MemRefType>(buffer.getType()).getElementTypeBitWidth(), 8);
+    int64_t bytes =
+        elementBytes(cast<MemRefType>(buffer.getType()).getElementType());
     int64_t offset = std::abs(knownDivisor(part.getOffset())) * bytes;
     return std::gcd(alignmentOf(part.getSource()),
                     std::gcd(offset, kLocalAlignment));

@@ -326,7 +326,7 @@ std::optional<int64_t> BlockLowering::alignmentOf(Value buffer, AffineMap map,
   auto it = locals.find(buffer);
   auto type = cast<MemRefType>(
       it == locals.end() ? buffer.getType() : it->second.memref.getType());
-  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  int64_t bytes = elementBytes(type.getElementType());
   if (!nest.startsAligned || !llvm::isPowerOf2_64(lanes * bytes))
     return std::nullopt;
   SmallVector<int64_t> strides;

@@ -136,8 +136,7 @@ int64_t BlockLowering::lanesPerThread(const Nest &nest,
   for (linalg::GenericOp op : nest.ops)
     for (Value operand : op->getOperands()) {
       Type element = cast<MemRefType>(operand.getType()).getElementType();
-      bytes = std::max<int64_t>(
-          bytes, llvm::divideCeil(element.getIntOrFloatBitWidth(), 8));
+      bytes = std::max<int64_t>(bytes, elementBytes(element));
     }
   int64_t lanes = std::max<int64_t>(kAccessBytes / bytes, 1);
   int64_t extent = loops.extent[*nest.vectorLoop];

@@ -5,6 +5,7 @@
 #include "LaunchedKernels.h"
 
 #include "fp8-c/Runtime.h"
+#include "fp8/Kernels/Accesses.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -48,29 +49,13 @@ int64_t GraphMemory::conditionOf(memref::LoadOp load) {
   return condition->second;
 }
 
-/// Returns at which byte of its source a view begins; nullopt if that is not
-/// known.
-static std::optional<int64_t> shiftOf(ViewLikeOpInterface view) {
-  if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(view.getOperation()))
-    return 0;
-  if (auto inArena = dyn_cast<memref::ViewOp>(view.getOperation()))
-    return getConstantIntValue(inArena.getByteShift());
-  auto part = dyn_cast<SubbufferOp>(view.getOperation());
-  std::optional<int64_t> elements =
-      part ? getConstantIntValue(part.getOffset()) : std::nullopt;
-  if (!elements)
-    return std::nullopt;
-  int64_t bits = part.getType().getElementType().getIntOrFloatBitWidth();
-  return *elements * static_cast<int64_t>(llvm::divideCeil(bits, 8));
-}
-
 /// Adds an access to the bytes of `buffer`. If it is a part of another buffer
 /// at an unknown place, all of that one counts.
 void GraphMemory::addBuffer(Value buffer, bool writes) {
   int64_t begin = 0, bytes = byteSize(cast<MemRefType>(buffer.getType()));
   while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>()) {
     buffer = view.getViewSource();
-    std::optional<int64_t> shift = shiftOf(view);
+    std::optional<int64_t> shift = beginOf(view);
     begin = shift ? begin + *shift : 0;
     if (!shift)
       bytes = byteSize(cast<MemRefType>(buffer.getType()));
@@ -111,9 +96,8 @@ void GraphMemory::addOne(Operation *op) {
   } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
     addBuffer(store.getMemRef(), /*writes=*/true);
   } else if (isa<StartAllReduceOp, StartExchangeOp>(op)) {
-    // Operand 0 is read, the others are written.
     for (OpOperand &operand : op->getOpOperands())
-      addBuffer(operand.get(), operand.getOperandNumber() > 0);
+      addBuffer(operand.get(), mayWrite(operand));
   } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
     addCondition(fp8::conditionOf(branch.getCondition()));
   } else if (auto choice = dyn_cast<scf::IndexSwitchOp>(op)) {

@@ -58,10 +58,7 @@ static gpu::GPUFuncOp toGPU(func::FuncOp func, BlockArgument shared,
     auto buffer = dyn_cast<MemRefType>(type);
     if (!buffer) // a tensor map
       continue;
-    Type element = buffer.getElementType();
-    int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-    int64_t bytes = buffer.getNumElements() * llvm::divideCeil(bits, 8);
-    if (bytes > 0)
+    if (int64_t bytes = byteSize(buffer))
       kernel.setArgAttr(index, LLVM::LLVMDialect::getDereferenceableAttrName(),
                         builder.getI64IntegerAttr(bytes));
   }

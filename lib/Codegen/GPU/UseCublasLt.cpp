@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::fp8 {
@@ -492,8 +493,10 @@ private:
     int64_t &next = entry.first->second;
     if (entry.second)
       schedule.walk([&](Operation *op) {
-        if (auto number = op->getAttrOfType<IntegerAttr>("number"))
-          next = std::max(next, number.getInt() + 1);
+        llvm::TypeSwitch<Operation *>(op)
+            .Case<LaunchOp, StartAllReduceOp, StartExchangeOp>([&](auto op) {
+              next = std::max<int64_t>(next, op.getNumber().value_or(-1) + 1);
+            });
       });
     return next++;
   }

@@ -3,6 +3,7 @@
 #include "DeviceLoops.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Support/Shapes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -78,9 +79,8 @@ Strides fp8::stridesOfBuffer(Value buffer, ArrayRef<scf::ForOp> loops) {
   for (Operation *def = buffer.getDefiningOp(); def;
        def = buffer.getDefiningOp()) {
     if (auto part = dyn_cast<SubbufferOp>(def)) {
-      int64_t size = llvm::divideCeil(
-          part.getType().getElementType().getIntOrFloatBitWidth(), 8);
-      bytes = sum(bytes, stridesOf(part.getOffset(), loops), size);
+      bytes = sum(bytes, stridesOf(part.getOffset(), loops),
+                  elementBytes(part.getType().getElementType()));
     } else if (!isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(def)) {
       break;
     }

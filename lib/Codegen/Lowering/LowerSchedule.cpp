@@ -6,6 +6,7 @@
 #include "fp8-c/Runtime.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Kernels/Accesses.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
@@ -161,8 +162,7 @@ private:
 Value ScheduleLowering::bytesOf(SubbufferOp part) {
   Location loc = part.getLoc();
   Type i64 = builder.getI64Type();
-  int64_t bytes = llvm::divideCeil(
-      part.getType().getElementType().getIntOrFloatBitWidth(), 8);
+  int64_t bytes = elementBytes(part.getType().getElementType());
   Value elements =
       arith::IndexCastOp::create(builder, loc, i64, part.getOffset());
   return builder.createOrFold<arith::MulIOp>(
@@ -522,14 +522,10 @@ static std::optional<FixedPlace> fixedPlaceOf(Value buffer) {
   for (Operation *def = buffer.getDefiningOp(); isPart(def);
        def = place.buffer.getDefiningOp()) {
     place.buffer = cast<ViewLikeOpInterface>(def).getViewSource();
-    auto part = dyn_cast<SubbufferOp>(def);
-    if (!part)
-      continue;
-    std::optional<int64_t> elements = getConstantIntValue(part.getOffset());
-    if (!elements)
+    std::optional<int64_t> begin = beginOf(cast<ViewLikeOpInterface>(def));
+    if (!begin)
       return std::nullopt;
-    int64_t bits = part.getType().getElementType().getIntOrFloatBitWidth();
-    place.offset += *elements * llvm::divideCeil(bits, 8);
+    place.offset += *begin;
   }
   return place;
 }
@@ -744,7 +740,7 @@ LogicalResult ScheduleLowering::lowerKeep(memref::LoadOp load) {
   auto keep =
       runtimeFunction("fp8_keep", LLVM::LLVMVoidType::get(builder.getContext()),
                       {pointer, pointer, i64, i64, i64, pointer, i64});
-  int64_t bytes = llvm::divideCeil(load.getType().getIntOrFloatBitWidth(), 8);
+  int64_t bytes = elementBytes(load.getType());
   LLVM::CallOp::create(
       builder, loc, keep,
       ValueRange{step, addressOf(descriptionOf(kKeepKernel, loc), loc),

@@ -102,7 +102,7 @@ void runExchange(fp8_group &group, const Exchange &exchange) {
     if (part.to)
       receives[part.rank] = {part.to, bytes};
   }
-  // As StableHLO says: zeros where nobody sends.
+  // StableHLO has zeros where nobody sends.
   if (!receivesAny)
     std::memset(exchange.out, 0, bytes);
   group.exchange(sends, receives);

@@ -94,8 +94,8 @@ public:
 private:
   struct Buffer {
     int64_t place; // offset in the allocation
-    // Of a batch: the offset at which the next one arrives while a run reads
-    // `place`; else -1.
+    // A batch has an offset at which the next one arrives while a run reads
+    // `place`; other buffers have -1.
     int64_t staging = -1;
     int64_t bytes;
     char *mirror;

@@ -125,7 +125,7 @@ void NcclCollectives::settle(const std::string &what) {
 }
 
 /// Waits for the GPU, after all work is enqueued.
-void NcclCollectives::finish(const std::function<void()> &enqueued) {
+void NcclCollectives::waitForGPU(const std::function<void()> &enqueued) {
   driver.check(driver.cuEventRecord(finished, stream), "end a collective");
   enqueued();
   waitFor([&] {
@@ -382,7 +382,7 @@ NcclCollectives::reduce(const std::vector<Reduction> &bucket,
                tensor.exponents, addressOf(tensor.reduction.control),
                group.size(), addressOf(tensor.reduction.out));
     updateMus(tensors, saturated);
-    finish(enqueued);
+    waitForGPU(enqueued);
   } catch (...) {
     abort();
     throw;
@@ -420,7 +420,7 @@ void NcclCollectives::exchange(const Exchange &exchange,
       if (part.rank == group.rank())
         copy(addressOf(part.to), addressOf(part.from),
              exchange.what.part_bytes);
-    finish(enqueued);
+    waitForGPU(enqueued);
   } catch (...) {
     abort();
     throw;

@@ -54,7 +54,7 @@ private:
   void launch(cuda::Function function, int64_t threads, Arguments... arguments);
   void loadKernels(bool takesIR);
   void open();
-  void finish(const std::function<void()> &enqueued);
+  void waitForGPU(const std::function<void()> &enqueued);
   void abort();
   std::vector<Tensor> placeAll(const std::vector<Reduction> &bucket,
                                Tensor &amaxes, Tensor &saturated);

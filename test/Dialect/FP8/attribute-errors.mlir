@@ -46,7 +46,7 @@ func.func private @f() -> (tensor<8xf32> {fp8.role = "state"})
 
 // -----
 
-// expected-error @+1 {{expected no attribute 'fp8.path' on operations}}
+// expected-error @+1 {{expected no attribute 'fp8.path' on functions}}
 func.func private @f() attributes {fp8.path = "x"}
 
 // -----
@@ -79,3 +79,57 @@ fp8.kernel @k(update %x: tensor<8xf32>) -> tensor<8xf32> domain = [8, 4] {
   %0 = arith.negf %x {fp8.task_dims = array<i64: 0>} : tensor<8xf32>
   fp8.return %0 : tensor<8xf32>
 }
+
+// -----
+
+// An attribute of one kind of op is an error on others.
+
+// expected-error @+1 {{expected no attribute 'fp8.target' on functions}}
+func.func private @f() attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-gnu", cpu = "znver4", features = "", vector_bits = 512>}
+
+// -----
+
+// expected-error @+1 {{expected no attribute 'fp8.data_parallel' on functions}}
+func.func private @f() attributes {fp8.data_parallel}
+
+// -----
+
+// expected-error @+1 {{expected no attribute 'fp8.number' on functions}}
+func.func private @f() attributes {fp8.number = 5}
+
+// -----
+
+// expected-error @+1 {{expected no attribute 'fp8.tasks' on modules}}
+module attributes {fp8.tasks = 1 : i64} {}
+
+// -----
+
+func.func @f() {
+  // expected-error @+1 {{expected no attribute 'fp8.device_loop' on operations}}
+  %zero = arith.constant {fp8.device_loop} 0 : index
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @+1 {{expected no attribute 'fp8.graph' on operations}}
+  %zero = arith.constant {fp8.graph = {edges = 1, nodes = 2, path = 3}} 0 : index
+  return
+}
+
+// -----
+
+func.func @f(%n: index) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  // expected-error @+1 {{expected no attribute 'fp8.scratch_bytes' on loops}}
+  scf.for %i = %zero to %n step %one {
+  } {fp8.scratch_bytes = 8}
+  return
+}
+
+// -----
+
+// expected-error @+1 {{expected no attribute 'fp8.output' but on arguments of a schedule}}
+func.func private @f(%x: tensor<8xf32> {fp8.output})

@@ -19,7 +19,9 @@ func.func private @f(%x: tensor<8xf32> {fp8.zero_init = 1 : i64})
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.output' to be no value but got "y"}}
-func.func private @f(%x: tensor<8xf32> {fp8.output = "y"})
+fp8.schedule @f(%x: memref<8xf32> {fp8.output = "y"}) {
+  fp8.return
+}
 
 // -----
 
@@ -64,12 +66,12 @@ func.func private @f() attributes {fp8.entry = unit}
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.recomputed' to be no value but got 1 : i64}}
-func.func private @f() attributes {fp8.recomputed = 1 : i64}
+memref.global "private" @g : memref<8xf32> {fp8.recomputed = 1 : i64}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.tensors' to be an array of strings but got "x"}}
-func.func private @f() attributes {fp8.tensors = "x"}
+memref.global "private" @g : memref<8xf32> {fp8.tensors = "x"}
 
 // -----
 
@@ -79,72 +81,72 @@ func.func private @f() attributes {fp8.gated_units = {}}
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.recipe' to be a #fp8.recipe but got "fp8"}}
-func.func private @f() attributes {fp8.recipe = "fp8"}
+module attributes {fp8.recipe = "fp8"} {}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.data_parallel' to be no value but got true}}
-func.func private @f() attributes {fp8.data_parallel = true}
+module attributes {fp8.data_parallel = true} {}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.zero' to be 1 but got 0 : i64}}
-func.func private @f() attributes {fp8.zero = 0 : i64}
+module attributes {fp8.zero = 0 : i64} {}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.rows' to be an array of "none", "free" and "contracted" but got "free"}}
-func.func private @f() attributes {fp8.rows = "free"}
+memref.global "private" @g : memref<8xf32> {fp8.rows = "free"}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.wire_reason' to be a string but got 1 : i64}}
-func.func private @f() attributes {fp8.wire_reason = 1 : i64}
+memref.global "private" @g : memref<8xf32> {fp8.wire_reason = 1 : i64}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.verdict' to be a #fp8.verdict but got "fp8"}}
-func.func private @f() attributes {fp8.verdict = "fp8"}
+memref.global "private" @g : memref<8xf32> {fp8.verdict = "fp8"}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.softmax_verdict' to be a #fp8.softmax_verdict but got "tiled"}}
-func.func private @f() attributes {fp8.softmax_verdict = "tiled"}
+memref.global "private" @g : memref<8xf32> {fp8.softmax_verdict = "tiled"}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.promote_every' to be a positive integer but got 0 : i64}}
-func.func private @f() attributes {fp8.promote_every = 0 : i64}
+memref.global "private" @g : memref<8xf32> {fp8.promote_every = 0 : i64}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.irregular' to be no value but got true}}
-func.func private @f() attributes {fp8.irregular = true}
+memref.global "private" @g : memref<8xf32> {fp8.irregular = true}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.recompute' to be no value but got true}}
-func.func private @f() attributes {fp8.recompute = true}
+memref.global "private" @g : memref<8xf32> {fp8.recompute = true}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.kept' to be no value but got true}}
-func.func private @f() attributes {fp8.kept = true}
+memref.global "private" @g : memref<8xf32> {fp8.kept = true}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.sweep' to be an integer that is not negative but got -1 : i64}}
-func.func private @f() attributes {fp8.sweep = -1 : i64}
+memref.global "private" @g : memref<8xf32> {fp8.sweep = -1 : i64}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.number' to be an integer that is not negative but got -1 : i64}}
-func.func private @f() attributes {fp8.number = -1 : i64}
+memref.global "private" @g : memref<8xf32> {fp8.number = -1 : i64}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.target' to be a #fp8.cpu_target or a #fp8.gpu_target but got "native"}}
-func.func private @f() attributes {fp8.target = "native"}
+module attributes {fp8.target = "native"} {}
 
 // -----
 
@@ -164,7 +166,7 @@ func.func private @f() attributes {fp8.gpu_launch = "grid"}
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.dot_choices' to be an array of dictionaries but got "dots"}}
-func.func private @f() attributes {fp8.dot_choices = "dots"}
+module attributes {fp8.dot_choices = "dots"} {}
 
 // -----
 
@@ -173,18 +175,22 @@ func.func private @f() attributes {fp8.device_control = true}
 
 // -----
 
-// expected-error @+1 {{expected attribute 'fp8.device_loop' to be no value but got true}}
-func.func private @f() attributes {fp8.device_loop = true}
+func.func @f(%n: index) {
+  // expected-error @+1 {{expected attribute 'fp8.device_loop' to be no value but got true}}
+  scf.for %i = %n to %n step %n {
+  } {fp8.device_loop = true}
+  return
+}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.loops' to be a positive integer but got 0 : i64}}
-func.func private @f() attributes {fp8.loops = 0 : i64}
+module attributes {fp8.loops = 0 : i64} {}
 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.sets' to be a positive integer but got 0 : i64}}
-func.func private @f() attributes {fp8.sets = 0 : i64}
+module attributes {fp8.sets = 0 : i64} {}
 
 // -----
 
@@ -209,7 +215,7 @@ module attributes {fp8.zero = 99 : i64} {}
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.rows' to be an array of "none", "free" and "contracted" but got ["zork"]}}
-func.func private @f() attributes {fp8.rows = ["zork"]}
+memref.global "private" @g : memref<8xf32> {fp8.rows = ["zork"]}
 
 // -----
 
@@ -219,7 +225,7 @@ module attributes {fp8.dot_choices = [1]} {}
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.graph' to be the numbers of edges, nodes and path in a dictionary but got {foo = 1 : i64}}}
-module attributes {fp8.graph = {foo = 1}} {}
+func.func private @f() attributes {fp8.graph = {foo = 1}}
 
 // -----
 

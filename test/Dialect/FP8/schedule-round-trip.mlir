@@ -16,9 +16,9 @@ module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-g
     fp8.return
   }
 
-  // CHECK: fp8.kernel @copy(read %{{.*}}: memref<8x16xf32>, write %{{.*}}: memref<8x16xf32>) domain = [8] plan = #fp8.cpu_plan<tile = [4]> copy attributes {fp8.number = 3 : i64} {
+  // CHECK: fp8.kernel @copy(read %{{.*}}: memref<8x16xf32>, write %{{.*}}: memref<8x16xf32>) domain = [8] plan = #fp8.cpu_plan<tile = [4]> copy attributes {fp8.slices = 2 : i64} {
   fp8.kernel @copy(read %x: memref<8x16xf32>, write %y: memref<8x16xf32>) domain = [8]
-      plan = #fp8.cpu_plan<tile = [4]> copy attributes {fp8.number = 3 : i64} {
+      plan = #fp8.cpu_plan<tile = [4]> copy attributes {fp8.slices = 2 : i64} {
     linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
         ins(%x : memref<8x16xf32>) outs(%y : memref<8x16xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
     ^bb0(%a: f32, %o: f32):

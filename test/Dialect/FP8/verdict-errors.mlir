@@ -51,4 +51,4 @@ module attributes {a = #fp8.softmax_verdict<tiled, batch = 1, queries = 3, keys 
 // -----
 
 // expected-error @+1 {{expected attribute 'fp8.softmax_verdict' to be a #fp8.softmax_verdict but got 1 : i64}}
-module attributes {fp8.softmax_verdict = 1} {}
+memref.global "private" @g : memref<8xf32> {fp8.softmax_verdict = 1}

@@ -7,26 +7,26 @@
 // stack of results is written in place.
 // CHECK: fp8.schedule @main(%[[W:[^:]*]]: memref<4x8x8xf32>, %[[X:[^:]*]]: memref<8x8xf32>,
 // CHECK: %[[CARRY:.*]] = memref.alloc() : memref<8x8xf32>
-// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[X]], write %[[CARRY]]) label = "copy"
+// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[X]], write %[[CARRY]]) label = "copy{{.*}}"
 // CHECK: %[[STACK:.*]] = memref.alloc() : memref<4x8x8xf32>
 // CHECK: scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} {
 // CHECK:   %[[LAYER:.*]] = fp8.subbuffer %[[W]][%{{.*}}] : memref<4x8x8xf32> to memref<8x8xf32>
 // CHECK:   %[[NEW:.*]] = memref.alloc() : memref<8x8xf32>
 // CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[CARRY]], read %[[LAYER]], write %[[NEW]])
 // CHECK:   %[[SLOT:.*]] = fp8.subbuffer %[[STACK]][%{{.*}}] : memref<4x8x8xf32> to memref<8x8xf32>
-// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[NEW]], write %[[SLOT]]) label = "copy"
-// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[NEW]], write %[[CARRY]]) label = "copy"
+// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[NEW]], write %[[SLOT]]) label = "copy{{.*}}"
+// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[NEW]], write %[[CARRY]]) label = "copy{{.*}}"
 // CHECK: }
 
 // The kernel writes into the stack, which is the result itself; there is one
 // copy an iteration, to the carry.
 // PLANNED: fp8.schedule @main(%{{[^:]*}}: memref<0xi8>, %[[W:[^:]*]]: memref<4x8x8xf32>, %[[X:[^:]*]]: memref<8x8xf32>, %[[LAST:[^:]*]]: memref<8x8xf32> {{.*}}, %[[STACK:[^:]*]]: memref<4x8x8xf32>
-// PLANNED: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[X]], write %[[LAST]]) label = "copy"
+// PLANNED: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[X]], write %[[LAST]]) label = "copy{{.*}}"
 // PLANNED: scf.for
 // PLANNED:   %[[LAYER:.*]] = fp8.subbuffer %[[W]]
 // PLANNED:   %[[SLOT:.*]] = fp8.subbuffer %[[STACK]]
 // PLANNED:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[LAST]], read %[[LAYER]], write %[[SLOT]])
-// PLANNED:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[SLOT]], write %[[LAST]]) label = "copy"
+// PLANNED:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[SLOT]], write %[[LAST]]) label = "copy{{.*}}"
 // PLANNED-NEXT: }
 func.func @main(%w: tensor<4x8x8xf32>, %x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<4x8x8xf32>) {
   %c0 = arith.constant 0 : index
@@ -85,10 +85,10 @@ func.func @main(%p: tensor<64xf32> {fp8.path = "p"}, %c: tensor<i1>) -> (tensor<
 // CHECK:   %[[GO:.*]] = memref.load %[[FLAG]][] : memref<i1>
 // CHECK:   scf.condition(%[[GO]])
 // CHECK: } do {
-// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[B:[^,]*]], write %[[T1:[^)]*]]) label = "copy"
-// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[A:[^,]*]], write %[[T2:[^)]*]]) label = "copy"
-// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[T1]], write %[[A]]) label = "copy"
-// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[T2]], write %[[B]]) label = "copy"
+// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[B:[^,]*]], write %[[T1:[^)]*]]) label = "copy{{.*}}"
+// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[A:[^,]*]], write %[[T2:[^)]*]]) label = "copy{{.*}}"
+// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[T1]], write %[[A]]) label = "copy{{.*}}"
+// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[T2]], write %[[B]]) label = "copy{{.*}}"
 // CHECK:   scf.yield
 func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32>, %n: tensor<i32>) -> tensor<8xf32> {
   %r:3 = scf.while (%x = %a, %y = %b, %k = %n) : (tensor<8xf32>, tensor<8xf32>, tensor<i32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<i32>) {

@@ -7,8 +7,8 @@
 // CHECK-SAME: %[[P:[^:]*]]: memref<64xf32> {fp8.path = "p"}, %[[OLD:[^:]*]]: memref<8x8xf32>
 // CHECK: %[[VIEW:.*]] = memref.expand_shape %[[P]]
 // CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[P]], write %[[NEW:[^)]*]])
-// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[VIEW]], write %[[OLD]]) label = "copy"
-// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[NEW]], write %[[P]]) label = "copy"
+// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[VIEW]], write %[[OLD]]) label = "copy{{.*}}"
+// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[NEW]], write %[[P]]) label = "copy{{.*}}"
 func.func @main(%p: tensor<64xf32> {fp8.path = "p"})
     -> (tensor<64xf32> {fp8.path = "q", fp8.state = "p"}, tensor<8x8xf32> {fp8.path = "old"}) {
   %e = tensor.empty() : tensor<64xf32>
@@ -26,9 +26,9 @@ func.func @main(%p: tensor<64xf32> {fp8.path = "p"})
 // States of two shapes that change places pass through a temporary.
 // CHECK-LABEL: fp8.schedule @main
 // CHECK-SAME: %[[A:[^:]*]]: memref<64xf32> {fp8.path = "a"}, %[[B:[^:]*]]: memref<8x8xf32> {fp8.path = "b"}
-// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %{{[^,]*}}, write %[[FLAT:[^)]*]]) label = "copy"
-// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %{{[^,]*}}, write %[[B]]) label = "copy"
-// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[FLAT]], write %[[A]]) label = "copy"
+// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %{{[^,]*}}, write %[[FLAT:[^)]*]]) label = "copy{{.*}}"
+// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %{{[^,]*}}, write %[[B]]) label = "copy{{.*}}"
+// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[FLAT]], write %[[A]]) label = "copy{{.*}}"
 func.func @main(%a: tensor<64xf32> {fp8.path = "a"}, %b: tensor<8x8xf32> {fp8.path = "b"})
     -> (tensor<64xf32> {fp8.path = "r0", fp8.state = "a"}, tensor<8x8xf32> {fp8.path = "r1", fp8.state = "b"}) {
   %flat = tensor.collapse_shape %b [[0, 1]] : tensor<8x8xf32> into tensor<64xf32>

@@ -128,3 +128,25 @@ func.func @reduction(%x: tensor<64x16xf32> {fp8.path = "x"}) -> (tensor<f32> {fp
   } -> tensor<f32> loc(unknown)
   return %max : tensor<f32>
 }
+
+// -----
+
+// What goes to no dot has the state that it goes to.
+#id = affine_map<(i, j) -> (i, j)>
+#none = affine_map<(i, j) -> ()>
+// CHECK-LABEL: func.func @history
+// CHECK: fp8.launch @kernel_{{.*}} label = "amax train.py:9:1 (add) for amaxes['w']"
+func.func @history(%x: tensor<64x16xf32> {fp8.path = "x"}, %h: tensor<4xf32> {fp8.path = "amaxes['w']"}) -> (tensor<4xf32> {fp8.path = "new", fp8.state = "amaxes['w']"}, tensor<f32> {fp8.path = "y"}) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<f32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %max = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction", "reduction"]} ins(%x : tensor<64x16xf32>) outs(%f : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %abs = math.absf %a : f32
+    %s = arith.maximumf %o, %abs : f32
+    linalg.yield %s : f32
+  } -> tensor<f32> loc("add"("train.py":9:1))
+  %row = tensor.expand_shape %max [] output_shape [1] : tensor<f32> into tensor<1xf32>
+  %new = tensor.insert_slice %row into %h[0] [1] [1] : tensor<1xf32> into tensor<4xf32>
+  return %new, %max : tensor<4xf32>, tensor<f32>
+}

@@ -3,7 +3,7 @@
 // An array whose rows are added to itself: the update has a copy of its own.
 // CHECK-LABEL: fp8.schedule @main
 // CHECK-SAME: %[[X:[^:]*]]: memref<8xf32>, %[[I:[^:]*]]: memref<8xi32>, %[[R:[^:]*]]: memref<8xf32>
-// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[X]], write %[[R]]) label = "copy"
+// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[X]], write %[[R]]) label = "copy{{.*}}"
 // CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[I]], read %[[X]], update %[[R]])
 // CHECK: fp8.kernel @kernel_
 func.func @main(%x: tensor<8xf32>, %indices: tensor<8xi32>) -> tensor<8xf32> {

@@ -81,10 +81,6 @@ namespace {
 
 using Bytes = std::vector<char>;
 
-int64_t elementBytes(Type type) {
-  return llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
-}
-
 /// Returns the value of an element.
 double numberAt(const char *bytes, Type type) {
   uint64_t bits = 0;

@@ -9,6 +9,8 @@
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -17,7 +19,17 @@ using namespace mlir::fp8;
 
 namespace {
 
-enum Place : unsigned { OnOp = 1, OnArgument = 2, OnResult = 4 };
+/// Where an attribute may be. A module holds symbols (a module of a GPU, too);
+/// a function may be a kernel or a schedule; OnOp is all other ops.
+enum Place : unsigned {
+  OnModule = 1,
+  OnFunction = 2,
+  OnLoop = 4,
+  OnOtherOp = 8,
+  OnOp = OnLoop | OnOtherOp,
+  OnArgument = 16,
+  OnResult = 32
+};
 
 /// The values that an attribute accepts; `text` describes them in errors.
 struct Kind {
@@ -110,20 +122,22 @@ constexpr Declaration kDeclarations[] = {
     {FP8Dialect::kTrainsAttrName, OnArgument | OnResult, kFlag},
     {FP8Dialect::kZeroInitAttrName, OnArgument, kFlag},
     {FP8Dialect::kOutputAttrName, OnArgument, kFlag},
-    {FP8Dialect::kEntryAttrName, OnOp, {isEntry, "\"store\" or \"load\""}},
+    {FP8Dialect::kEntryAttrName,
+     OnFunction,
+     {isEntry, "\"store\" or \"load\""}},
     // The fp8 stage.
     {FP8Dialect::kRecomputedAttrName, OnOp, kFlag},
     {FP8Dialect::kTensorsAttrName, OnOp, kNames},
-    {FP8Dialect::kGatedUnitsAttrName, OnOp, kDictionaries},
-    {FP8Dialect::kRecipeAttrName, OnOp, {isA<RecipeAttr>, "a #fp8.recipe"}},
-    {FP8Dialect::kDataParallelAttrName, OnOp, kFlag},
-    {FP8Dialect::kZeroAttrName, OnOp, {isNumber<1>, "1"}},
+    {FP8Dialect::kGatedUnitsAttrName, OnFunction, kDictionaries},
+    {FP8Dialect::kRecipeAttrName, OnModule, {isA<RecipeAttr>, "a #fp8.recipe"}},
+    {FP8Dialect::kDataParallelAttrName, OnModule, kFlag},
+    {FP8Dialect::kZeroAttrName, OnModule, {isNumber<1>, "1"}},
     {FP8Dialect::kRowsAttrName,
      OnOp,
      {isArrayOf<isRows>, "an array of \"none\", \"free\" and \"contracted\""}},
     {FP8Dialect::kWireReasonAttrName, OnOp, kText},
     {FP8Dialect::kShardAttrName, OnOp | OnArgument, kPositive},
-    {FP8Dialect::kSlicesAttrName, OnOp | OnArgument, kPositive},
+    {FP8Dialect::kSlicesAttrName, OnFunction | OnArgument, kPositive},
     {FP8Dialect::kWholeReasonAttrName, OnArgument, kText},
     {FP8Dialect::kVerdictAttrName, OnOp, {isA<VerdictAttr>, "a #fp8.verdict"}},
     {FP8Dialect::kStateVerdictAttrName,
@@ -144,21 +158,21 @@ constexpr Declaration kDeclarations[] = {
     // Codegen.
     {FP8Dialect::kNumberAttrName, OnOp, kCount},
     {FP8Dialect::kTargetAttrName,
-     OnOp,
+     OnModule,
      {isTarget, "a #fp8.cpu_target or a #fp8.gpu_target"}},
-    {FP8Dialect::kTasksAttrName, OnOp, kPositive},
-    {FP8Dialect::kScratchBytesAttrName, OnOp, kCount},
-    {FP8Dialect::kTaskAttrName, OnOp, kFlag},
+    {FP8Dialect::kTasksAttrName, OnFunction, kPositive},
+    {FP8Dialect::kScratchBytesAttrName, OnFunction, kCount},
+    {FP8Dialect::kTaskAttrName, OnFunction, kFlag},
     {FP8Dialect::kGPULaunchAttrName,
-     OnOp,
+     OnFunction | OnModule,
      {isA<GPULaunchAttr>, "a #fp8.gpu_launch"}},
-    {FP8Dialect::kDotChoicesAttrName, OnOp, kDictionaries},
-    {FP8Dialect::kDeviceControlAttrName, OnOp, kFlag},
-    {FP8Dialect::kDeviceLoopAttrName, OnOp, kFlag},
-    {FP8Dialect::kLoopsAttrName, OnOp, kPositive},
-    {FP8Dialect::kSetsAttrName, OnOp, kPositive},
+    {FP8Dialect::kDotChoicesAttrName, OnModule, kDictionaries},
+    {FP8Dialect::kDeviceControlAttrName, OnFunction, kFlag},
+    {FP8Dialect::kDeviceLoopAttrName, OnLoop, kFlag},
+    {FP8Dialect::kLoopsAttrName, OnModule, kPositive},
+    {FP8Dialect::kSetsAttrName, OnModule, kPositive},
     {FP8Dialect::kGraphAttrName,
-     OnOp,
+     OnFunction,
      {isGraph, "the numbers of edges, nodes and path in a dictionary"}},
     {FP8Dialect::kNodeAttrName, OnOp | OnArgument, kCount},
     {FP8Dialect::kAfterAttrName,
@@ -232,7 +246,14 @@ LogicalResult verifyTaskDims(Operation *op, DenseI64ArrayAttr dims) {
 
 LogicalResult FP8Dialect::verifyOperationAttribute(Operation *op,
                                                    NamedAttribute attr) {
-  if (failed(verify(op, attr, OnOp, "operations")))
+  LogicalResult result = op->hasTrait<OpTrait::SymbolTable>()
+                             ? verify(op, attr, OnModule, "modules")
+                         : isa<FunctionOpInterface>(op)
+                             ? verify(op, attr, OnFunction, "functions")
+                         : isa<LoopLikeOpInterface>(op)
+                             ? verify(op, attr, OnOp, "loops")
+                             : verify(op, attr, OnOtherOp, "operations");
+  if (failed(result))
     return failure();
   if (attr.getName() == kTaskDimsAttrName)
     return verifyTaskDims(op, cast<DenseI64ArrayAttr>(attr.getValue()));
@@ -242,8 +263,12 @@ LogicalResult FP8Dialect::verifyOperationAttribute(Operation *op,
 LogicalResult FP8Dialect::verifyRegionArgAttribute(Operation *op, unsigned,
                                                    unsigned,
                                                    NamedAttribute attr) {
+  bool isSchedule = isa<ScheduleOp>(op);
+  if (attr.getName() == kOutputAttrName && !isSchedule)
+    return op->emitOpError("expected no attribute '")
+           << attr.getName().strref() << "' but on arguments of a schedule";
   // The results of a step are arguments of its schedule.
-  unsigned places = isa<ScheduleOp>(op) ? OnArgument | OnResult : OnArgument;
+  unsigned places = isSchedule ? OnArgument | OnResult : OnArgument;
   return verify(op, attr, places, "arguments");
 }
 

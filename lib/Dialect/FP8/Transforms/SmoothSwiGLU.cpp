@@ -333,8 +333,8 @@ private:
   Decider decider;
   IRRewriter builder;
   DominanceInfo dominance;
-  /// Of the ops that the function had before. (A block numbers all of its ops
-  /// again when an inserted one is compared with another.)
+  /// The positions of the ops that the function had before. (A block numbers
+  /// all of its ops again when an inserted one is compared with another.)
   DenseMap<Operation *, unsigned> positions;
   DelayedScaling delayed;
   LayerLoops layerLoops;

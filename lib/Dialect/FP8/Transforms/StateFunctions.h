@@ -30,7 +30,7 @@ Type getWholeType(func::FuncOp step, unsigned argument);
 /// it if there is none.
 func::FuncOp getStateFunction(func::FuncOp step, StringRef entry);
 
-/// Extends a function beside the step; call `finish` in the end.
+/// Extends a function beside the step; call `applySignature` in the end.
 class StateFunction {
 public:
   /// Finds or creates the function beside `step` for this entry.
@@ -40,7 +40,7 @@ public:
   BlockArgument getArgument(StringRef path, Type type, Location loc);
   void addResult(StringRef path, Value value);
   Operation *getTerminator();
-  void finish() { signature.apply(); }
+  void applySignature() { signature.apply(); }
 
 private:
   func::FuncOp function;

@@ -626,8 +626,8 @@ void StateStorer::makeStateFunctions() {
                                        getQuantizerType(array.scaled), loc));
     load.addResult(array.path, array.load(builder, loc, parts));
   }
-  store.finish();
-  load.finish();
+  store.applySignature();
+  load.applySignature();
 }
 
 /// Removes results of branches that are no longer read.

@@ -277,6 +277,6 @@ void WeightCopies::makeNextPayloads(const TakenUpdate &when) {
         builder.createOrFold<PackOp>(loc, copy.type, parts[0], parts[1]));
     signature.addStateResult(copy.name + ".amax", parts[2]);
   }
-  store.finish();
+  store.applySignature();
   signature.apply();
 }
