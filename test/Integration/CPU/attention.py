@@ -30,6 +30,8 @@ t.compile_jax_quickly()
 
 BATCH, QUERIES, KEYS, WIDTH, HEADS = 2, 24, 24, 16, 2
 RATE = 2.0**16
+# The number of layers in loops of each kind.
+STACKS = {"scan": 2, "remat": 2, "dropped": 2, "pairs": 4}
 
 
 @dataclass
@@ -37,7 +39,8 @@ class Case:
     """`attend(q, k, v, extra)` takes arrays of [batch, length, heads, depth], with
     `heads` of queries and `kv_heads` of keys and values. `extra` makes other inputs of the step and
     `parameters` other parameters; both are in its argument `extra`.
-    `forward` and `backward` are the numbers of attention ops expected in each pass."""
+    `forward` and `backward` are the numbers of attention ops expected in each pass.
+    `layers` says how several layers follow one another; the step has one layer without it."""
 
     attend: Callable
     heads: int = HEADS
@@ -308,6 +311,61 @@ def dropout(q, k, v, extra):
     return jnp.einsum("bhqk,bkhd->bqhd", jnp.where(keep, weights / 0.8, 0.0), v)
 
 
+def in_chunks(attend, size=6, remat=False):
+    """Attends to all keys with a few queries at a time, as people write it who want to save memory."""
+
+    def attend_to_chunks(q, k, v, extra):
+        chunks = jnp.moveaxis(q.reshape(q.shape[0], -1, size, *q.shape[2:]), 1, 0)
+        one = lambda i_and_chunk: attend(i_and_chunk[1], k, v, extra, i_and_chunk[0] * size)
+        out = jax.lax.map(jax.checkpoint(one) if remat else one, (jnp.arange(chunks.shape[0]), chunks))
+        return jnp.moveaxis(out, 0, 1).reshape(q.shape)
+
+    return attend_to_chunks
+
+
+def full_from(q, k, v, extra, first):
+    return softmax_attention(q, k, v)
+
+
+def causal_from(q, k, v, extra, first):
+    """The queries begin at the position `first`."""
+    rows, columns = positions(q, k)
+    return softmax_attention(q, k, v, mask=first + rows >= columns)
+
+
+def updated_in_chunks(q, k, v, extra):
+    """Chunks are sliced from the queries and written into the result."""
+
+    def body(out, begin):
+        chunk = softmax_attention(jax.lax.dynamic_slice_in_dim(q, begin, 6, axis=1), k, v)
+        return jax.lax.dynamic_update_slice_in_dim(out, chunk, begin, axis=1), None
+
+    return jax.lax.scan(body, jnp.zeros_like(q), jnp.arange(0, q.shape[1], 6))[0]
+
+
+def one_by_one(axis):
+    """Attends in a loop over examples or heads."""
+
+    def attend(q, k, v, extra):
+        first = lambda y: jnp.moveaxis(y, axis, 0)
+        one = lambda parts: jnp.squeeze(softmax_attention(*(jnp.expand_dims(y, axis) for y in parts)), axis)
+        return jnp.moveaxis(jax.lax.map(one, (first(q), first(k), first(v))), 0, axis)
+
+    return attend
+
+
+def switched_on(random):
+    return {"on": np.array([1, 0], np.int32)}
+
+
+def if_on(q, k, v, extra):
+    return jax.lax.cond(extra["on"][0] > 0, lambda q, k, v: causal(q, k, v, extra), lambda q, k, v: v, q, k, v)
+
+
+def local_or_global(q, k, v, extra):
+    return jax.lax.switch(extra["on"][0] + 1, [lambda q, k, v: v] + [lambda q, k, v, f=f: f(q, k, v, extra) for f in (causal, window)], q, k, v)
+
+
 def steep(q, k, v, extra):
     return causal(q * 300, k * 300, v, extra)
 
@@ -387,6 +445,23 @@ CASES = {
     "scan": Case(causal, layers="scan"),
     "scan with remat": Case(causal, layers="remat"),
     "unrolled": Case(causal, layers="unrolled", forward=2, backward=2),
+    # Scores that loops and branches would save for the backward pass.
+    "scan of pairs": Case(causal, layers="pairs", forward=2, backward=2),
+    "scan of pairs of bf16": Case(f32_softmax, layers="pairs", forward=2, backward=2, dtype="bfloat16"),
+    "scan with learned bias": Case(causal_with_bias, parameters=learned((HEADS, QUERIES, KEYS)), backward=2, layers="scan"),
+    "scan with relative bias": Case(relative, parameters=learned((16, HEADS)), backward=2, layers="scan"),
+    "chunks": Case(in_chunks(full_from)),
+    "causal chunks": Case(in_chunks(causal_from)),
+    "chunks with remat": Case(in_chunks(causal_from, remat=True)),
+    "updated in chunks": Case(updated_in_chunks),
+    "chunks in a scan": Case(in_chunks(causal_from), layers="scan"),
+    "chunks in a scan with remat": Case(in_chunks(causal_from), layers="remat", forward=2),
+    "examples one by one": Case(one_by_one(0)),
+    "heads one by one": Case(one_by_one(2)),
+    "one of two branches": Case(if_on, extra=switched_on),
+    "two of three branches": Case(local_or_global, extra=switched_on, forward=2, backward=2),
+    "layer drop": Case(causal, extra=switched_on, layers="dropped"),
+    "layer drop of chunks": Case(in_chunks(causal_from), extra=switched_on, layers="dropped"),
     "one row": Case(causal, batch=1),
     "heads of one": Case(causal, width=HEADS),
     # Sums over several blocks of queries, of which the last is smaller.
@@ -424,9 +499,12 @@ def make_loss(case):
     def loss(params, x, memory, extra):
         compute = x.dtype if case.dtype == "float32" else jnp.bfloat16
         x, memory = x.astype(compute), memory.astype(compute)
-        if case.layers in ("scan", "remat"):
+        if case.layers == "dropped":
+            body = lambda y, layer: (jax.lax.cond(layer[1] > 0, lambda y: block(layer[0], y, memory, extra), lambda y: y, y), None)
+            x, _ = jax.lax.scan(body, x, (params, extra["on"]))
+        elif case.layers in STACKS:
             body = lambda y, layer: (block(layer, y, memory, extra), None)
-            x, _ = jax.lax.scan(jax.checkpoint(body) if case.layers == "remat" else body, x, params)
+            x, _ = jax.lax.scan(jax.checkpoint(body) if case.layers == "remat" else body, x, params, unroll=2 if case.layers == "pairs" else 1)
         elif case.layers == "unrolled":
             for i in range(2):
                 x = block({key: params[f"{key}{i}"] for key in ("wq", "wk", "wv", "wo")}, x, memory, extra)
@@ -439,7 +517,7 @@ def make_loss(case):
 
 def make_inputs(case, random):
     width, depth = case.width, case.width // case.heads
-    stack = (2,) if case.layers in ("scan", "remat") else ()
+    stack = (STACKS[case.layers],) if case.layers in STACKS else ()
     weight = lambda *shape: (random.standard_normal(stack + shape) * 0.5).astype(np.float32)
     params = {"wq": weight(width, width), "wk": weight(width, case.kv_heads * depth), "wv": weight(width, case.kv_heads * depth),
               "wo": weight(width, width)}  # fmt: skip

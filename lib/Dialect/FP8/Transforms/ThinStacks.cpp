@@ -6,7 +6,6 @@
 #include "SmallTensors.h"
 
 #include "fp8/Analysis/DataFlow.h"
-#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -24,9 +23,7 @@ class Thinner {
 public:
   using Predicate = llvm::function_ref<bool(Value)>;
 
-  /// Recomputes values that follow elementwise from others; with `isScore`,
-  /// only scores.
-  Thinner(WhileOp loop, Predicate isPayload, Predicate isScore = nullptr);
+  Thinner(WhileOp loop, Predicate isPayload);
   void run();
 
 private:
@@ -38,7 +35,6 @@ private:
                 IRMapping &known);
 
   WhileOp loop;
-  Predicate isScore;
   /// The values of an iteration that the backward pass reads from stacks.
   llvm::MapVector<Value, LayerStack> stacks;
   DenseMap<Value, unsigned> ops;
@@ -63,8 +59,7 @@ matchSlots(WhileOp loop, const LayerStack &stack) {
   return index;
 }
 
-Thinner::Thinner(WhileOp loop, Predicate isPayload, Predicate isScore)
-    : loop(loop), isScore(isScore) {
+Thinner::Thinner(WhileOp loop, Predicate isPayload) : loop(loop) {
   std::optional<stablehlo::AffineIndex> first;
   for (unsigned i = 0; i < loop->getNumResults(); ++i) {
     std::optional<LayerStack> stack = matchLayerStack(loop, i);
@@ -102,8 +97,7 @@ unsigned Thinner::countOps(Value value) {
   if (!isNew)
     return it->second;
   Operation *op = value.getDefiningOp();
-  bool isOfScores = isScore && isScore(value);
-  if (!op || !(isOfScores || isRecomputable(op)))
+  if (!op || !isRecomputable(op))
     return 0;
   unsigned count = 1;
   for (Value operand : op->getOperands()) {
@@ -114,12 +108,12 @@ unsigned Thinner::countOps(Value value) {
       return 0;
     count += more;
   }
-  return ops[value] = isOfScores || count <= kMaxRecomputed ? count : 0;
+  return ops[value] = count <= kMaxRecomputed ? count : 0;
 }
 
 /// Whether a value is recomputed instead of stacked.
 bool Thinner::isComputed(Value value) {
-  return (isScore ? isScore(value) : isLarge(value)) && countOps(value) > 0;
+  return isLarge(value) && countOps(value) > 0;
 }
 
 /// Computes `value` for the iteration whose slots `slice` reads.
@@ -139,10 +133,7 @@ Value Thinner::compute(Value value, DynamicSliceOp slice, OpBuilder &builder,
     IRMapping operands;
     for (Value operand : op->getOperands())
       operands.map(operand, compute(operand, slice, builder, known));
-    Operation *copy = builder.clone(*op, operands);
-    if (isa<stablehlo::DotGeneralOp>(op))
-      copy->setAttr(FP8Dialect::kRecomputeAttrName, builder.getUnitAttr());
-    result = copy->getResult(0);
+    result = builder.clone(*op, operands)->getResult(0);
   }
   known.map(value, result);
   return result;
@@ -163,20 +154,10 @@ void Thinner::run() {
   }
 }
 
-static SmallVector<WhileOp> loopsOf(func::FuncOp function) {
-  SmallVector<WhileOp> loops;
-  function.walk([&](WhileOp loop) { loops.push_back(loop); });
-  return loops;
-}
-
 void fp8::thinStacks(func::FuncOp function,
                      llvm::function_ref<bool(Value)> isPayload) {
-  for (WhileOp loop : loopsOf(function))
+  SmallVector<WhileOp> loops;
+  function.walk([&](WhileOp loop) { loops.push_back(loop); });
+  for (WhileOp loop : loops)
     Thinner(loop, isPayload).run();
-}
-
-void fp8::thinStacksOfScores(func::FuncOp function,
-                             llvm::function_ref<bool(Value)> isScore) {
-  for (WhileOp loop : loopsOf(function))
-    Thinner(loop, [](Value) { return false; }, isScore).run();
 }

@@ -19,11 +19,6 @@ namespace fp8 {
 void thinStacks(func::FuncOp function,
                 llvm::function_ref<bool(Value)> isPayload);
 
-/// The same for stacks of values that `isScore`; dots and reductions are
-/// recomputed, too. Copies of dots are marked with `fp8.recompute`.
-void thinStacksOfScores(func::FuncOp function,
-                        llvm::function_ref<bool(Value)> isScore);
-
 } // namespace fp8
 } // namespace mlir
 

@@ -285,6 +285,35 @@ std::optional<unsigned> stablehlo::countCutDims(ArrayRef<int64_t> shape,
   return cut;
 }
 
+std::optional<StackingLoop> stablehlo::matchStackingLoop(Value stack) {
+  auto loop = stack.getDefiningOp<WhileOp>();
+  std::optional<CountedLoop> counted;
+  if (loop)
+    counted = matchCountedLoop(loop);
+  auto type = cast<RankedTensorType>(stack.getType());
+  if (!counted || type.getRank() == 0 || counted->trips != type.getDimSize(0))
+    return std::nullopt;
+  unsigned carry = cast<OpResult>(stack).getResultNumber();
+  Block &body = loop.getBody().front();
+  auto update = body.getTerminator()
+                    ->getOperand(carry)
+                    .getDefiningOp<DynamicUpdateSliceOp>();
+  if (!update || update.getOperand() != body.getArgument(carry) ||
+      update->getBlock() != &body)
+    return std::nullopt;
+  ArrayRef<int64_t> part =
+      cast<RankedTensorType>(update.getUpdate().getType()).getShape();
+  if (part.front() != 1 || part.drop_front() != type.getShape().drop_front())
+    return std::nullopt;
+  std::optional<AffineIndex> slot =
+      matchAffineIndex(update.getStartIndices().front());
+  if (!slot || slot->counter != body.getArgument(counted->counter) ||
+      std::abs(slot->scale) != 1 || slot->min != 0 ||
+      slot->max != type.getDimSize(0) - 1)
+    return std::nullopt;
+  return StackingLoop{update, *slot};
+}
+
 bool stablehlo::isVisible(Value value, Operation *op) {
   Operation *ancestor = value.getParentBlock()->findAncestorOpInBlock(*op);
   Operation *def = value.getDefiningOp();

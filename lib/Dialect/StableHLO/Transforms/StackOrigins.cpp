@@ -45,43 +45,6 @@ static bool isLayer(ArrayRef<int64_t> part, ArrayRef<int64_t> stack) {
          part.drop_front() == stack.drop_front();
 }
 
-namespace {
-/// A loop that fills one slot of a stack in each iteration.
-struct StackingLoop {
-  Value update;     ///< The value that it writes.
-  AffineIndex slot; ///< The slot that it fills.
-};
-} // namespace
-
-/// Returns the loop that makes `stack`, if each of its iterations fills one
-/// slot.
-static std::optional<StackingLoop> matchStackingLoop(Value stack) {
-  auto loop = stack.getDefiningOp<WhileOp>();
-  std::optional<CountedLoop> counted;
-  if (loop)
-    counted = matchCountedLoop(loop);
-  auto type = cast<RankedTensorType>(stack.getType());
-  if (!counted || counted->trips != type.getDimSize(0))
-    return std::nullopt;
-  unsigned carry = cast<OpResult>(stack).getResultNumber();
-  Block &body = loop.getBody().front();
-  auto update = body.getTerminator()
-                    ->getOperand(carry)
-                    .getDefiningOp<DynamicUpdateSliceOp>();
-  if (!update || update.getOperand() != body.getArgument(carry) ||
-      update->getBlock() != &body ||
-      !isLayer(cast<RankedTensorType>(update.getUpdate().getType()).getShape(),
-               type.getShape()))
-    return std::nullopt;
-  std::optional<AffineIndex> slot =
-      matchAffineIndex(update.getStartIndices().front());
-  if (!slot || slot->counter != body.getArgument(counted->counter) ||
-      std::abs(slot->scale) != 1 || slot->min != 0 ||
-      slot->max != type.getDimSize(0) - 1)
-    return std::nullopt;
-  return StackingLoop{update.getUpdate(), *slot};
-}
-
 /// Returns the value that a loop stacked for `slice`, if each iteration of the
 /// loop fills one slot of the stack.
 static std::optional<Stacked> findStacked(DynamicSliceOp slice) {
@@ -112,7 +75,7 @@ static std::optional<Stacked> findStacked(DynamicSliceOp slice) {
   const AffineIndex &slot = loop->slot;
   result.iterations.push_back(
       {slot.counter, start, slot.scale, -slot.scale * slot.offset});
-  result.value = stripReshapes(loop->update);
+  result.value = stripReshapes(loop->update.getUpdate());
   return result;
 }
 

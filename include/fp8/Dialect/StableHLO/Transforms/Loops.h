@@ -40,6 +40,16 @@ struct AffineIndex {
 /// overflow.
 std::optional<AffineIndex> matchAffineIndex(Value value);
 
+/// A loop that fills one slot of a stack in each iteration.
+struct StackingLoop {
+  DynamicUpdateSliceOp update; ///< Writes a slot.
+  AffineIndex slot;            ///< The slot that it fills.
+};
+
+/// Returns the loop that makes `stack`, if each of its iterations fills one
+/// slot.
+std::optional<StackingLoop> matchStackingLoop(Value stack);
+
 /// The values that a rank-0 integer takes.
 struct IndexRange {
   int64_t min, max;

@@ -1,9 +1,9 @@
 //===- RecomputeAttention.cpp - Recomputing scores in the backward pass ---===//
 
+#include "SavedScores.h"
 #include "Scores.h"
 
 #include "../EffectiveRecipe.h"
-#include "../ThinStacks.h"
 
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
@@ -139,7 +139,7 @@ struct RecomputeAttention
     for (auto function : module.getOps<func::FuncOp>()) {
       SmallVector<Block *> blocks;
       function.walk([&](Block *block) { blocks.push_back(block); });
-      recomputeStacks(function, blocks);
+      recomputeSaved(function, blocks);
       LinearLayers layers(function);
       for (Block *block : blocks)
         for (const Scores &scores : findScores(*block))
@@ -148,17 +148,17 @@ struct RecomputeAttention
   }
 
 private:
-  /// Makes backward loops recompute the scores that forward loops stack for
-  /// them.
-  static void recomputeStacks(func::FuncOp function, ArrayRef<Block *> blocks) {
+  /// Makes the backward pass recompute the scores that loops and branches of
+  /// the forward pass save for it.
+  static void recomputeSaved(func::FuncOp function, ArrayRef<Block *> blocks) {
     DenseSet<Value> members;
     for (Block *block : blocks)
-      if (isa<stablehlo::WhileOp>(block->getParentOp()))
+      if (block->getParentOp() != function)
         for (const Scores &scores : findScores(*block))
           members.insert(scores.members.begin(), scores.members.end());
     if (!members.empty())
-      thinStacksOfScores(function,
-                         [&](Value value) { return members.contains(value); });
+      recomputeSavedScores(
+          function, [&](Value value) { return members.contains(value); });
   }
 };
 } // namespace
