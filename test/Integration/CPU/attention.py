@@ -12,6 +12,7 @@ the errors of some cases are compared with those of the same steps without the o
 """
 
 import dataclasses
+import json
 import pathlib
 import re
 import sys
@@ -56,6 +57,8 @@ class Case:
     parameters: Callable = lambda random: {}
     wide: bool = True
     width: int = WIDTH
+    # The number of softmaxes whose scores are stored.
+    stored: int = 0
     # The counts of keys for which the plan of a tile has code.
     key_counts: str = ""
 
@@ -300,6 +303,20 @@ def learned_temperature(q, k, v, extra):
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, axis=-1), v)
 
 
+def temperature_of_queries(q, k, v, extra):
+    """The gradient of a temperature is a sum over a row of scores."""
+    temperatures = jnp.moveaxis(jax.nn.softplus(q.sum(-1)), 1, 2)[..., None]
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * temperatures
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, axis=-1), v)
+
+
+def with_entropy(q, k, v, extra):
+    """Adds a function of each row's entropy."""
+    weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5, axis=-1)
+    entropy = -(weights * jnp.log(weights + 1e-9)).sum(-1)
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, v) + 0.1 * jnp.moveaxis(entropy, 1, 2)[..., None]
+
+
 def keys_for_dropout(random):
     return {"key": np.array(jax.random.key_data(jax.random.key(7)))}
 
@@ -423,6 +440,9 @@ CASES = {
     "learned bias of queries": Case(given_bias, parameters=learned((BATCH, 1, QUERIES, 1))),
     "learned slopes": Case(learned_slopes, parameters=learned((HEADS,)), backward=2),
     "learned temperature": Case(learned_temperature, parameters=learned((), 0.1)),
+    # Rows of scores that no dot needs.
+    "temperature of queries": Case(temperature_of_queries),
+    "entropy": Case(with_entropy),
     # In f64 JAX draws other random numbers.
     "dropout": Case(dropout, extra=keys_for_dropout, wide=False),
     "grouped": Case(grouped, kv_heads=1),
@@ -482,8 +502,8 @@ CASES = {
     "ties": Case(ties),
     "subnormal": Case(subnormal),
     "no softmax": Case(no_softmax, forward=0, backward=0),
-    "returned": Case(returned, forward=0, backward=1),
-    "sink": Case(sink, forward=0, backward=0),
+    "returned": Case(returned, forward=0, backward=1, stored=1),
+    "sink": Case(sink, forward=0, backward=0, stored=1),
 }
 
 
@@ -548,6 +568,14 @@ def count_ops(fp8_opt, path, recipe="none"):
     return len(re.findall(r"fp8\.attention", text)) - backward, backward
 
 
+def count_stored(fp8_opt, path, report):
+    """Returns how many softmaxes store their scores; each of their rows names the op that needs them."""
+    t.run([fp8_opt, "--fp8-import", f"--fp8-quantize=recipe=none report={report}", path])
+    stored = [row for row in json.loads(report.read_text())["softmaxes"] if row["scores"] == "stored"]
+    assert all("obstacle" in row for row in stored), f"expected an obstacle but got {stored}"
+    return len(stored)
+
+
 def key_counts(fp8_opt, path):
     """Returns the counts of keys in the plans of the step's kernels."""
     text = t.run([fp8_opt, "--fp8-import", "--fp8-quantize=recipe=none", "--fp8-structure", "--fp8-kernels", "--fp8-target=cpu=x86-64-v3", "--fp8-plan-tiles", path]).stdout
@@ -589,6 +617,7 @@ def check(name, fp8_opt, fp8_run, folder):
     step_path = folder / "step.mlir"
     step_path.write_text(jax.jit(step).lower(params, x, memory, extra).as_text(debug_info=True))
     assert (found := count_ops(fp8_opt, step_path)) == (case.forward, case.backward), f"expected {(case.forward, case.backward)} ops of attention but got {found}"
+    assert (stored := count_stored(fp8_opt, step_path, folder / "verdicts.json")) == case.stored, f"expected {case.stored} softmaxes with stored scores but got {stored}"
     counts = key_counts(fp8_opt, step_path)
     assert counts == [case.key_counts] * len(counts) and bool(counts) == bool(case.key_counts), f"expected keys {case.key_counts} but got {counts}"
     feeds = write_inputs(folder, params, x, memory, extra)

@@ -63,6 +63,7 @@ private:
   bool isInputOfOp(Operation *result) const;
   bool isReadOutside(Value value) const;
   bool chooseReaders();
+  void addRow(Value row);
 
   // The body.
   Value addInput(Value value);
@@ -216,6 +217,28 @@ bool AttentionBuilder::chooseReaders() {
       return false;
     setReaders(std::move(early));
   }
+}
+
+/// Puts a row of scores inside that no reader needs (an entropy, the gradient
+/// of a temperature), because scores would be stored for it. Does nothing if
+/// other dots make those scores, or if the row's operands depend on results.
+void AttentionBuilder::addRow(Value row) {
+  llvm::SetVector<Value> neededBefore = needed;
+  collect(row);
+  SmallVector<Operation *> added;
+  for (Value value : needed)
+    if (Operation *op = value.getDefiningOp(); inside.insert(op).second)
+      added.push_back(op);
+  if (llvm::none_of(added, [](Operation *op) { return isa<Dot>(op); }) &&
+      llvm::none_of(inside, [&](Operation *op) {
+        return (llvm::is_contained(readers, op) ||
+                !scores.isScore(op->getResult(0))) &&
+               isInputOfOp(op);
+      }))
+    return;
+  for (Operation *op : added)
+    inside.erase(op);
+  needed = std::move(neededBefore);
 }
 
 //===----------------------------------------------------------------------===//
@@ -732,6 +755,12 @@ void AttentionBuilder::addReader(Operation *reader) {
 LogicalResult AttentionBuilder::run() {
   if (!chooseReaders())
     return failure();
+  for (Value member : scores.members)
+    if (!scores.isScore(member) && !needed.contains(member) &&
+        !member.use_empty() &&
+        llvm::any_of(member.getDefiningOp()->getOperands(),
+                     [&](Value operand) { return scores.isScore(operand); }))
+      addRow(member);
   body = new Block;
   builder.setInsertionPointToEnd(body);
   llvm::for_each(readers, [&](Operation *op) { addReader(op); });

@@ -88,3 +88,36 @@ module {
     return %out, %all : tensor<2x2x16x8xf32>, tensor<f32>
   }
 }
+
+// -----
+
+// A row of scores that no dot needs is another result.
+// CHECK-LABEL: @entropy
+// CHECK: %[[A:.*]]:2 = fp8.attention %arg0, %arg1, %arg2
+// CHECK-SAME: -> (tensor<2x2x16x8xf32>, tensor<2x2x16xf32>) {
+// CHECK: %[[P:.*]] = stablehlo.divide
+// CHECK: %[[LOG:.*]] = stablehlo.log %[[P]]
+// CHECK: %[[PRODUCT:.*]] = stablehlo.multiply %[[P]], %[[LOG]]
+// CHECK: stablehlo.reduce(%[[PRODUCT]]
+// CHECK: return %[[A]]#0, %[[A]]#1
+module {
+  func.func @entropy(%q: tensor<2x2x16x8xf32>, %k: tensor<2x2x16x8xf32>, %v: tensor<2x2x16x8xf32>) -> (tensor<2x2x16x8xf32>, tensor<2x2x16xf32>) {
+    %s = stablehlo.dot_general %q, %k, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [3]
+        {fp8.verdict = #fp8.verdict<high_precision, role = attention, category = attention, lhs = activation, rhs = activation,
+        batch = 4, m = 16, n = 16, k = 8, lhs_format = f32, rhs_format = f32, reason = "attention">}
+        : (tensor<2x2x16x8xf32>, tensor<2x2x16x8xf32>) -> tensor<2x2x16x16xf32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %e = stablehlo.exponential %s : tensor<2x2x16x16xf32>
+    %sum = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [3] : (tensor<2x2x16x16xf32>, tensor<f32>) -> tensor<2x2x16xf32>
+    %sums = stablehlo.broadcast_in_dim %sum, dims = [0, 1, 2] : (tensor<2x2x16xf32>) -> tensor<2x2x16x16xf32>
+    %p = stablehlo.divide %e, %sums : tensor<2x2x16x16xf32>
+    %log = stablehlo.log %p : tensor<2x2x16x16xf32>
+    %product = stablehlo.multiply %p, %log : tensor<2x2x16x16xf32>
+    %r = stablehlo.reduce(%product init: %zero) applies stablehlo.add across dimensions = [3] : (tensor<2x2x16x16xf32>, tensor<f32>) -> tensor<2x2x16xf32>
+    %out = stablehlo.dot_general %p, %v, batching_dims = [0, 1] x [0, 1], contracting_dims = [3] x [2]
+        {fp8.verdict = #fp8.verdict<high_precision, role = attention, category = attention, lhs = activation, rhs = activation,
+        batch = 4, m = 16, n = 8, k = 16, lhs_format = f32, rhs_format = f32, reason = "attention">}
+        : (tensor<2x2x16x16xf32>, tensor<2x2x16x8xf32>) -> tensor<2x2x16x8xf32>
+    return %out, %r : tensor<2x2x16x8xf32>, tensor<2x2x16xf32>
+  }
+}
