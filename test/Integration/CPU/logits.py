@@ -153,6 +153,17 @@ def weighted_by_loss(params, h, labels):
     return loss * loss
 
 
+def perplexity(params, h, labels):
+    return jnp.exp(optax_loss(params, h, labels) / 4)
+
+
+def preferences(params, h, labels):
+    """DPO's loss: the first half of the sequences is preferred to the second."""
+    of_tokens = -optax.softmax_cross_entropy_with_integer_labels(head(params, h), labels)
+    better, worse = jnp.split(of_tokens.sum(-1), 2)
+    return -jax.nn.log_sigmoid(0.05 * (better - worse)).mean()
+
+
 def sorted_logits(params, h, labels):
     logits = head(params, h)
     return jnp.mean(jnp.sort(logits, axis=-1)[..., -3:]) - jnp.mean(jnp.take_along_axis(logits, labels[..., None], axis=-1))
@@ -183,8 +194,11 @@ CASES = {
     "two heads": Case(two_heads, (8, 8)),
     "accuracy": Case(optax_loss, metrics=accuracy),
     "bf16": Case(optax_loss, dtype="bfloat16"),
-    # The gradient of each row depends on the loss of all rows; sorting needs whole tensors.
-    "weighted by the loss": Case(weighted_by_loss, ()),
+    # The gradient of each row depends on the loss of all rows: a second loop computes the logits again.
+    "weighted by the loss": Case(weighted_by_loss, (8, 8)),
+    "perplexity": Case(perplexity, (8, 8)),
+    "preferences": Case(preferences, (8, 8)),
+    # Sorting needs whole tensors.
     "sorted": Case(sorted_logits, ()),
     # The loop stores all logits for the backward pass.
     "stacked": Case(stacked, ()),

@@ -141,11 +141,12 @@ def FP8SliceLogits : Pass<"fp8-slice-logits", "::mlir::ModuleOp"> {
     Logits are the results of forward dots of a layer whose output no other
     layer reads, if they take more bytes in f32 than the recipe's
     `compute.logits_bytes`. The sliced dimension is the first one along which
-    every op that reads a tensor of that size works independently or sums. The
-    pass leaves logits alone that are results, sorted, or compared with those of
-    other rows, or whose gradients follow from a sum over all rows;
-    `emit-remarks` names the op that prevents slicing. Masks and one-hot labels
-    are computed in slices, too.
+    every op that reads a tensor of that size works independently or sums. If
+    gradients follow from a sum over all rows, a second loop computes the logits
+    again, from operands behind barriers. The pass leaves logits alone that are
+    results, sorted, or compared with those of other rows; `emit-remarks` names
+    the op that prevents slicing. Masks and one-hot labels are computed in
+    slices, too.
 
     Example: two slices of 64 of the 128 rows.
 
@@ -412,7 +413,9 @@ def FP8RecomputeAttention : Pass<"fp8-recompute-attention", "::mlir::ModuleOp"> 
     clones the dot that makes the scores, and all ops from there to the values
     that the backward pass reads, in front of the first reader in the backward
     pass, behind an optimization barrier. The step then saves only the operands
-    of the dot, which the backward pass reads anyway.
+    of the dot, which the backward pass reads anyway. If loops save scores in
+    stacks, or branches as results, it clones the ops to where the backward pass
+    reads these.
 
     The pass finds scores by data flow. Dots of two activations (by their
     verdicts) make them; elementwise ops, transposes and reductions over the

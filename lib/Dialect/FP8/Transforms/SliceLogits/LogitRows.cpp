@@ -98,7 +98,9 @@ std::optional<RowWork> LogitRows::matchWork(Operation *op) const {
 // All ops
 //===----------------------------------------------------------------------===//
 
-LogitRows::LogitRows(Dot dot, const RowDim &rows) : dot(dot), rows(rows) {
+LogitRows::LogitRows(Dot dot, const RowDim &rows,
+                     const DenseSet<Operation *> &others)
+    : dot(dot), rows(rows) {
   auto origins = findRowOrigins(cast<OpResult>(dot.getResult()), rows);
   if (!origins || !agrees(dot, *origins)) {
     obstacle = dot;
@@ -106,7 +108,7 @@ LogitRows::LogitRows(Dot dot, const RowDim &rows) : dot(dot), rows(rows) {
   }
   rowsOf[dot.getResult()] = rows;
   ops.insert({dot, RowWork{std::move(*origins), rows}});
-  collect();
+  collect(others);
   dropOpsOnSmallValues();
   obstacle = findObstacle();
 }
@@ -120,9 +122,10 @@ bool LogitRows::isLarge(Value value) const {
 }
 
 /// Follows the rows through the block, up to other dots.
-void LogitRows::collect() {
+void LogitRows::collect(const DenseSet<Operation *> &others) {
   for (Operation *op = dot->getNextNode(); op; op = op->getNextNode()) {
-    if (llvm::none_of(op->getOperands(),
+    if (others.contains(op) ||
+        llvm::none_of(op->getOperands(),
                       [&](Value value) { return rowsOf.contains(value); }))
       continue;
     std::optional<RowWork> work = matchWork(op);
@@ -157,31 +160,40 @@ bool LogitRows::isReadOutside(Value value) const {
   });
 }
 
-/// Returns the op that prevents slicing. Also finds the ops that have to move
-/// after the last one.
-Operation *LogitRows::findObstacle() {
-  Block *block = dot->getBlock();
+/// Returns an op outside this set that reads a large value.
+Operation *LogitRows::findOutsideReader() const {
   for (auto &[op, work] : ops)
     for (Value result : op->getResults())
       if (rowsOf.contains(result) && isLarge(result))
         for (Operation *user : result.getUsers())
           if (!ops.contains(user))
             return user;
+  return nullptr;
+}
+
+/// Returns the op that prevents slicing. Also finds the ops that have to move
+/// after the last one.
+Operation *LogitRows::findObstacle() {
+  if (Operation *reader = findOutsideReader())
+    return reader;
+  Block *block = dot->getBlock();
   DenseSet<Operation *> after;
   auto follows = [&](Value value) {
     Operation *def = value.getDefiningOp();
     return def && def->getBlock() == block &&
            (after.contains(def) || ops.contains(def));
   };
+  // Whether a value depends on all rows.
+  auto isOfAllRows = [&](Value value) {
+    Operation *def = value.getDefiningOp();
+    return after.contains(def) || late.contains(def) ||
+           (ops.contains(def) && !rowsOf.contains(value));
+  };
   Operation *last = ops.back().first;
   for (Operation *op = dot; op != last->getNextNode(); op = op->getNextNode()) {
-    if (auto found = ops.find(op); found != ops.end()) {
-      for (Value operand : op->getOperands())
-        if (Operation *def = operand.getDefiningOp();
-            after.contains(def) ||
-            // The operand depends on all rows.
-            (ops.contains(def) && !rowsOf.contains(operand)))
-          return op;
+    if (ops.contains(op)) {
+      if (llvm::any_of(op->getOperands(), isOfAllRows))
+        late.insert(op);
       continue;
     }
     bool isAfter = false;
@@ -191,5 +203,43 @@ Operation *LogitRows::findObstacle() {
       followers.push_back(op);
     }
   }
-  return nullptr;
+  return late.empty() ? nullptr : late.front();
+}
+
+/// Computes a large value again, from operands behind barriers, so that it is
+/// not merged with the first one. Rows of few elements are kept.
+Value LogitRows::again(Value value, OpBuilder &builder,
+                       IRMapping &copies) const {
+  Operation *op = value.getDefiningOp();
+  if (!isLarge(value) || !ops.contains(op) || late.contains(op))
+    return value;
+  if (Value copy = copies.lookupOrNull(value))
+    return copy;
+  IRMapping operands;
+  for (Value operand : op->getOperands())
+    operands.map(operand, op == dot ? stablehlo::OptimizationBarrierOp::create(
+                                          builder, operand.getLoc(),
+                                          operand.getType(), operand)
+                                          ->getResult(0)
+                                    : again(operand, builder, copies));
+  Operation *copy = builder.clone(*op, operands);
+  copies.map(op, copy);
+  copies.map(op->getResults(), copy->getResults());
+  return copies.lookup(value);
+}
+
+Dot LogitRows::recompute(DenseSet<Operation *> &others) {
+  if (late.empty())
+    return nullptr;
+  IRMapping copies;
+  for (Operation *op : late) {
+    OpBuilder builder(op);
+    for (OpOperand &operand : op->getOpOperands())
+      operand.set(again(operand.get(), builder, copies));
+    others.insert(op);
+  }
+  for (auto [op, copy] : copies.getOperationMap())
+    others.insert(copy);
+  Value copy = copies.lookupOrNull(dot->getResult(0));
+  return copy ? copy.getDefiningOp<Dot>() : nullptr;
 }

@@ -7,7 +7,9 @@
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mlir::fp8 {
 
@@ -29,14 +31,21 @@ struct RowWork {
 /// them.
 class LogitRows {
 public:
-  /// `rows` is a dimension of the result of `dot`.
-  LogitRows(stablehlo::DotGeneralOp dot, const RowDim &rows);
+  /// `rows` is a dimension of the result of `dot`. `others` are ops to leave
+  /// out.
+  LogitRows(stablehlo::DotGeneralOp dot, const RowDim &rows,
+            const DenseSet<Operation *> &others = {});
 
   /// Whether all ops that read a value as large as the logits are among these
   /// ops, and none of these needs a result of all rows. Otherwise `getObstacle`
   /// returns the op that prevents it.
   bool canSlice() const { return !obstacle; }
   Operation *getObstacle() const { return obstacle; }
+  /// If a result of all rows is all that prevents slicing: lets the ops that
+  /// depend on it read logits that are computed again, and returns the dot that
+  /// does so. Adds these ops to `others`: without them the rows of the first
+  /// dot can be sliced. Returns null and changes nothing otherwise.
+  stablehlo::DotGeneralOp recompute(DenseSet<Operation *> &others);
 
   stablehlo::DotGeneralOp getDot() const { return dot; }
   int64_t getSize() const { return rows.size; }
@@ -50,17 +59,21 @@ public:
   bool isReadOutside(Value value) const;
 
 private:
-  void collect();
+  void collect(const DenseSet<Operation *> &others);
   void dropOpsOnSmallValues();
   std::optional<RowWork> matchWork(Operation *op) const;
   bool agrees(Operation *op, ArrayRef<RowOrigin> origins) const;
   Operation *findObstacle();
+  Operation *findOutsideReader() const;
+  Value again(Value value, OpBuilder &builder, IRMapping &copies) const;
 
   stablehlo::DotGeneralOp dot;
   RowDim rows;
   DenseMap<Value, RowDim> rowsOf;
   llvm::MapVector<Operation *, RowWork> ops;
   SmallVector<Operation *> followers;
+  /// The ops that depend on results of all rows.
+  llvm::SetVector<Operation *> late;
   Operation *obstacle = nullptr;
 };
 

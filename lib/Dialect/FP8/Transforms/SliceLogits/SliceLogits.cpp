@@ -456,6 +456,7 @@ struct SliceLogits : fp8::impl::FP8SliceLogitsBase<SliceLogits> {
 
 private:
   SmallVector<LargeLogits> findLarge(func::FuncOp function, int64_t bytes);
+  bool cut(const LargeLogits &large, const DenseSet<Operation *> &others = {});
   void slice(const LargeLogits &large);
 };
 
@@ -517,17 +518,35 @@ SmallVector<LargeLogits> SliceLogits::findLarge(func::FuncOp function,
   return found;
 }
 
+/// Cuts the rows if no op needs all of them; leaves out `others`.
+bool SliceLogits::cut(const LargeLogits &large,
+                      const DenseSet<Operation *> &others) {
+  Dot dot = large.dot;
+  for (auto [dim, slices] : large.getCuts()) {
+    LogitRows logits(dot, {dim, 1, shapeOf(dot.getResult())[dim]}, others);
+    if (!logits.canSlice())
+      continue;
+    if (emitRemarks)
+      dot.emitRemark() << "logits are computed in " << slices << " slices of "
+                       << large.countRows() / slices << " rows";
+    SliceLoop(logits, slices).run();
+    ++numSliced;
+    return true;
+  }
+  return false;
+}
+
 void SliceLogits::slice(const LargeLogits &large) {
+  if (cut(large))
+    return;
   Dot dot = large.dot;
   Operation *obstacle = nullptr;
   for (auto [dim, slices] : large.getCuts()) {
     LogitRows logits(dot, {dim, 1, shapeOf(dot.getResult())[dim]});
-    if (logits.canSlice()) {
-      if (emitRemarks)
-        dot.emitRemark() << "logits are computed in " << slices << " slices of "
-                         << large.countRows() / slices << " rows";
-      SliceLoop(logits, slices).run();
-      ++numSliced;
+    DenseSet<Operation *> others;
+    if (Dot copy = logits.recompute(others)) {
+      cut(large, others);
+      slice({copy, copy.getResult(), large.weight, large.bytes});
       return;
     }
     if (!obstacle)

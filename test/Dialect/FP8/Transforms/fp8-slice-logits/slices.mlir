@@ -97,3 +97,38 @@ module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_byte
     return %new, %loss : tensor<1024x512xf32>, tensor<f32>
   }
 }
+
+// -----
+
+// The gradient of each row follows from the loss of all: a second loop computes
+// the logits again.
+// REMARK: remark: logits are computed in 2 slices of 64 rows
+// REMARK: remark: logits are computed in 2 slices of 64 rows
+
+// CHECK-LABEL: func.func public @weighted
+// CHECK: %[[LOSS:.*]]:2 = stablehlo.while({{.*}}) : tensor<i32>, tensor<f32>
+// CHECK: stablehlo.dot_general {{.*}} -> tensor<64x512xf32>
+// CHECK: %[[H:.*]] = stablehlo.optimization_barrier %arg0
+// CHECK: %[[W:.*]] = stablehlo.optimization_barrier %arg1
+// CHECK: %[[DW:.*]]:2 = stablehlo.while({{.*}}) : tensor<i32>, tensor<16x512xf32>
+// CHECK: %[[AGAIN:.*]] = stablehlo.dot_general %{{.*}}, %[[W]], {{.*}} -> tensor<64x512xf32>
+// CHECK: %[[E:.*]] = stablehlo.exponential %[[AGAIN]]
+// CHECK: %[[FACTOR:.*]] = stablehlo.broadcast_in_dim %[[LOSS]]#1
+// CHECK: %[[D:.*]] = stablehlo.multiply %[[E]], %[[FACTOR]]
+// CHECK: stablehlo.dot_general %{{.*}}, %[[D]], contracting_dims = [0] x [0]
+// CHECK: return %[[DW]]#1, %[[LOSS]]#1
+module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_bytes = 131072}}>} {
+  func.func public @weighted(
+      %h: tensor<128x16xf32> {fp8.path = "x", fp8.role = "batch"},
+      %w: tensor<16x512xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"})
+      -> (tensor<16x512xf32>, tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %logits = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0] : (tensor<128x16xf32>, tensor<16x512xf32>) -> tensor<128x512xf32>
+    %e = stablehlo.exponential %logits : tensor<128x512xf32>
+    %loss = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<128x512xf32>, tensor<f32>) -> tensor<f32>
+    %factor = stablehlo.broadcast_in_dim %loss, dims = [] : (tensor<f32>) -> tensor<128x512xf32>
+    %d = stablehlo.multiply %e, %factor : tensor<128x512xf32>
+    %dw = stablehlo.dot_general %h, %d, contracting_dims = [0] x [0] : (tensor<128x16xf32>, tensor<128x512xf32>) -> tensor<16x512xf32>
+    return %dw, %loss : tensor<16x512xf32>, tensor<f32>
+  }
+}

@@ -17,27 +17,6 @@ module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_byte
 
 // -----
 
-// The gradient of each row follows from the loss of all: no slice can go first.
-// CHECK-LABEL: @weighted
-module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_bytes = 131072}}>} {
-  func.func public @weighted(
-      %h: tensor<128x16xf32> {fp8.path = "x", fp8.role = "batch"},
-      %w: tensor<16x512xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"})
-      -> (tensor<16x512xf32>, tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
-    %zero = stablehlo.constant dense<0.0> : tensor<f32>
-    // expected-remark@below {{logits are computed whole: 'stablehlo.multiply' needs all rows}}
-    %logits = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0] : (tensor<128x16xf32>, tensor<16x512xf32>) -> tensor<128x512xf32>
-    %e = stablehlo.exponential %logits : tensor<128x512xf32>
-    %loss = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<128x512xf32>, tensor<f32>) -> tensor<f32>
-    %factor = stablehlo.broadcast_in_dim %loss, dims = [] : (tensor<f32>) -> tensor<128x512xf32>
-    %d = stablehlo.multiply %e, %factor : tensor<128x512xf32>
-    %dw = stablehlo.dot_general %h, %d, contracting_dims = [0] x [0] : (tensor<128x16xf32>, tensor<128x512xf32>) -> tensor<16x512xf32>
-    return %dw, %loss : tensor<16x512xf32>, tensor<f32>
-  }
-}
-
-// -----
-
 // An order of the rows.
 // CHECK-LABEL: @reversed
 module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_bytes = 131072}}>} {
