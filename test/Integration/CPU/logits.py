@@ -39,6 +39,7 @@ class Case:
     dtype: str = "float32"
     # The step sums the gradients of two halves of the batch in a loop.
     micro_batches: bool = False
+    batch: int = BATCH
     # Adds results to the step.
     metrics: Callable = lambda params, h, labels: ()
 
@@ -67,9 +68,9 @@ def masked(params, h, labels):
     return jnp.sum(losses * valid) / jnp.maximum(jnp.sum(valid), 1)
 
 
-def log_softmax(params, h, labels):
+def log_softmax(params, h, labels, rows=slice(None)):
     """The gradient of the labels' log probabilities depends on no logits."""
-    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(head(params, h)), labels[..., None], axis=-1))
+    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(head(params, h)[:, rows]), labels[:, rows, None], axis=-1))
 
 
 def focal(params, h, labels):
@@ -118,6 +119,29 @@ def soft_capped(params, h, labels):
 
 def shifted(params, h, labels):
     return optax.softmax_cross_entropy_with_integer_labels(head(params, h)[:, :-1], labels[:, 1:]).mean()
+
+
+def shifted_log_softmax(params, h, labels):
+    return log_softmax(params, h, labels, rows=slice(-1))
+
+
+def shifted_one_hot(params, h, labels):
+    logits, targets = head(params, h)[:, :-1], jax.nn.one_hot(labels[:, 1:], VOCABULARY, dtype=h.dtype)
+    return optax.softmax_cross_entropy(logits, targets).mean() + 1e-2 * jnp.mean(jax.nn.logsumexp(logits, axis=-1) ** 2)
+
+
+def after_prompt(params, h, labels):
+    """The first tokens have no loss."""
+    logits = head(params, h)[:, 9:-1]
+    return optax.softmax_cross_entropy_with_integer_labels(logits, labels[:, 10:]).mean() + 0.1 * jnp.mean(logits**2)
+
+
+def largest_after_prompt(params, h, labels):
+    return after_prompt(params, h, labels) + 0.1 * jnp.max(head(params, h)[:, 9:-1])
+
+
+def shifted_perplexity(params, h, labels):
+    return jnp.exp(shifted(params, h, labels) / 4)
 
 
 def binary(params, h, labels):
@@ -186,6 +210,14 @@ CASES = {
     "flat logits": Case(flat_logits, (4,)),
     "soft cap": Case(soft_capped),
     "shifted": Case(shifted, (4,)),
+    # The slices of the batch are too large.
+    "shifted, one row": Case(shifted, batch=1),
+    "shifted, log-softmax, one row": Case(shifted_log_softmax, batch=1),
+    "shifted, one-hot, one row": Case(shifted_one_hot, batch=1),
+    "after a prompt, one row": Case(after_prompt, batch=1),
+    # The maximum, how many logits equal it, and its gradient follow one another.
+    "largest after a prompt, one row": Case(largest_after_prompt, (8, 8, 8), batch=1),
+    "perplexity of shifted, one row": Case(shifted_perplexity, (8, 8), batch=1),
     "binary": Case(binary),
     "micro-batches": Case(optax_loss, (4,), micro_batches=True),
     # Slices in the forward pass and in the backward pass.
@@ -226,11 +258,11 @@ def make_step(case):
     return step
 
 
-def make_inputs(random):
+def make_inputs(random, batch):
     weight = lambda *shape: (random.standard_normal(shape) * 0.5).astype(np.float32)
     params = {"in": weight(WIDTH, WIDTH), "head": weight(WIDTH, VOCABULARY), "second": weight(WIDTH, VOCABULARY), "bias": weight(VOCABULARY)}
-    x = random.standard_normal((BATCH, SEQUENCE, WIDTH)).astype(np.float32)
-    return params, x, random.integers(0, VOCABULARY, (BATCH, SEQUENCE)).astype(np.int32)
+    x = random.standard_normal((batch, SEQUENCE * BATCH // batch, WIDTH)).astype(np.float32)
+    return params, x, random.integers(0, VOCABULARY, x.shape[:2]).astype(np.int32)
 
 
 def gradients_of(before, after):
@@ -245,15 +277,15 @@ def distance(a, b):
     return norm({key: a[key] - b[key] for key in a})
 
 
-def slices_of(fp8_opt, path):
+def slices_of(fp8_opt, path, rows):
     """Returns the numbers of slices, and whether a tensor as large as the logits is left."""
     done = t.run([fp8_opt, "--fp8-import", f"--fp8-quantize=recipe=none set=compute.logits_bytes={BYTES} emit-remarks", "--canonicalize", path])
-    whole = re.search(rf"= (?!stablehlo.constant).*-> tensor<({BATCH}x{SEQUENCE}|{BATCH * SEQUENCE})x{VOCABULARY}xf32>|: tensor<{BATCH}x{SEQUENCE}x{VOCABULARY}xf32>", done.stdout)
+    whole = re.search(rf"= (?!stablehlo.constant).*-> tensor<({rows}|{BATCH * SEQUENCE})x{VOCABULARY}xf32>|: tensor<{rows}x{VOCABULARY}xf32>", done.stdout)
     return tuple(int(n) for n in re.findall(r"logits are computed in (\d+) slices", done.stderr)), whole and whole[0]
 
 
 def check(name, fp8_opt, fp8_run, folder):
-    case, (params, x, labels) = CASES[name], make_inputs(np.random.default_rng(len(name)))
+    case, (params, x, labels) = CASES[name], make_inputs(np.random.default_rng(len(name)), CASES[name].batch)
     folder = folder / name.replace(" ", "_")
     folder.mkdir(parents=True, exist_ok=True)
     step = make_step(case)
@@ -264,7 +296,7 @@ def check(name, fp8_opt, fp8_run, folder):
         exact = gradients_of(wide, jax.jit(make_step(dataclasses.replace(case, dtype="float32")))(wide, np.float64(x), labels)[0])
     path = folder / "step.mlir"
     path.write_text(jitted.lower(params, x, labels).as_text(debug_info=True))
-    found, whole = slices_of(fp8_opt, path)
+    found, whole = slices_of(fp8_opt, path, f"{x.shape[0]}x{x.shape[1]}")
     assert found == case.slices, f"expected {case.slices} slices but got {found}"
     assert not (case.slices and whole), f"expected no tensor as large as the logits but got {whole}"
     t.save_tree(folder / "in.safetensors", params=params, x=x, labels=labels)

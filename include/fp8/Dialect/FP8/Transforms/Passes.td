@@ -143,7 +143,9 @@ def FP8SliceLogits : Pass<"fp8-slice-logits", "::mlir::ModuleOp"> {
     `compute.logits_bytes`. The sliced dimension is the first one along which
     every op that reads a tensor of that size works independently or sums. If
     gradients follow from a sum over all rows, a second loop computes the logits
-    again, from operands behind barriers. The pass leaves logits alone that are
+    again, from operands behind barriers. If a loss reads a slice of the rows
+    that cannot be cut, it works on all rows first, and its sums leave out those
+    that are not in the slice. The pass leaves logits alone that are
     results, sorted, or compared with those of other rows; `emit-remarks` names
     the op that prevents slicing. Masks and one-hot labels are computed in
     slices, too.

@@ -23,7 +23,8 @@ const RowDim *RowWork::rowsOf(OpOperand &operand) const {
 //===----------------------------------------------------------------------===//
 
 /// Whether the rows agree with those of the values that are already known.
-bool LogitRows::agrees(Operation *op, ArrayRef<RowOrigin> origins) const {
+static bool agrees(Operation *op, ArrayRef<RowOrigin> origins,
+                   const DenseMap<Value, RowDim> &rowsOf) {
   for (OpOperand &operand : op->getOpOperands()) {
     const auto *origin = llvm::find_if(origins, [&](const RowOrigin &origin) {
       return origin.operand == &operand;
@@ -68,16 +69,18 @@ static bool combinesInParts(stablehlo::ReduceOp op) {
   return isa_and_nonnull<stablehlo::MaxOp, stablehlo::MinOp>(combiner);
 }
 
-std::optional<RowWork> LogitRows::matchWork(Operation *op) const {
+std::optional<RowWork>
+fp8::matchRowWork(Operation *op, int64_t size,
+                  const DenseMap<Value, RowDim> &rowsOf) {
   if (op->getNumResults() == 0 ||
       (op->getNumResults() > 1 && !isa<stablehlo::ReduceOp>(op)))
     return std::nullopt;
   for (auto [dim, extent] : llvm::enumerate(shapeOf(op->getResult(0)))) {
-    RowDim candidate{static_cast<int64_t>(dim), 1, rows.size};
-    if (extent == 0 || extent % rows.size != 0)
+    RowDim candidate{static_cast<int64_t>(dim), 1, size};
+    if (extent == 0 || extent % size != 0)
       continue;
     auto origins = findRowOrigins(op->getResult(0), candidate);
-    if (origins && agrees(op, *origins))
+    if (origins && agrees(op, *origins, rowsOf))
       return RowWork{std::move(*origins), candidate};
   }
   SmallVector<RowOrigin> combined;
@@ -89,9 +92,40 @@ std::optional<RowWork> LogitRows::matchWork(Operation *op) const {
         known != rowsOf.end() &&
         llvm::is_contained(reduce.getDimensions(), known->second.dim))
       combined = {{&op->getOpOperand(0), {known->second}}};
-  if (combined.empty() || !agrees(op, combined))
+  if (combined.empty() || !agrees(op, combined, rowsOf))
     return std::nullopt;
   return RowWork{std::move(combined), std::nullopt};
+}
+
+std::optional<SmallVector<RowOrigin>>
+fp8::findCheapOrigins(Value value, const RowDim &rows) {
+  Operation *op = value.getDefiningOp();
+  bool isCheap =
+      op &&
+      (stablehlo::worksByElement(op) ||
+       isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
+           stablehlo::TransposeOp, stablehlo::ScatterOp, stablehlo::ReduceOp>(
+           op));
+  if (!isCheap || op->getNumResults() != 1)
+    return std::nullopt;
+  auto origins = findRowOrigins(cast<OpResult>(value), rows);
+  if (!origins || llvm::any_of(*origins, [](const RowOrigin &origin) {
+        return origin.rows.size() != 1 || origin.rows[0].outer != 1;
+      }))
+    return std::nullopt;
+  return origins;
+}
+
+void fp8::setRowAttributes(Operation *op, int64_t dim, int64_t extent) {
+  auto set = [&](ArrayRef<int64_t> sizes) {
+    SmallVector<int64_t> result(sizes);
+    result[dim] = extent;
+    return result;
+  };
+  if (auto slice = dyn_cast<stablehlo::SliceOp>(op))
+    slice.setLimitIndices(set(slice.getLimitIndices()));
+  if (auto slice = dyn_cast<stablehlo::DynamicSliceOp>(op))
+    slice.setSliceSizes(set(slice.getSliceSizes()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -102,7 +136,7 @@ LogitRows::LogitRows(Dot dot, const RowDim &rows,
                      const DenseSet<Operation *> &others)
     : dot(dot), rows(rows) {
   auto origins = findRowOrigins(cast<OpResult>(dot.getResult()), rows);
-  if (!origins || !agrees(dot, *origins)) {
+  if (!origins || !agrees(dot, *origins, rowsOf)) {
     obstacle = dot;
     return;
   }
@@ -128,7 +162,7 @@ void LogitRows::collect(const DenseSet<Operation *> &others) {
         llvm::none_of(op->getOperands(),
                       [&](Value value) { return rowsOf.contains(value); }))
       continue;
-    std::optional<RowWork> work = matchWork(op);
+    std::optional<RowWork> work = matchRowWork(op, rows.size, rowsOf);
     if (!work)
       continue;
     if (work->results && !isa<Dot>(op))

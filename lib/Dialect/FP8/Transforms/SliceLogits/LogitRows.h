@@ -26,6 +26,19 @@ struct RowWork {
   const RowDim *rowsOf(OpOperand &operand) const;
 };
 
+/// Returns how `op` works on rows, of which there are `size`. `rowsOf` has the
+/// values whose rows are known.
+std::optional<RowWork> matchRowWork(Operation *op, int64_t size,
+                                    const DenseMap<Value, RowDim> &rowsOf);
+
+/// Returns the operands of a value's op of which each row of the value reads
+/// its own part; nullopt if the op is no cheap computation on rows.
+std::optional<SmallVector<RowOrigin>> findCheapOrigins(Value value,
+                                                       const RowDim &rows);
+
+/// Changes the attributes of an op that give the number of its rows.
+void setRowAttributes(Operation *op, int64_t dim, int64_t extent);
+
 /// The ops of a block between logits and the small values that follow from
 /// them. Each op works on the rows of the logits independently, or combines
 /// them.
@@ -61,8 +74,6 @@ public:
 private:
   void collect(const DenseSet<Operation *> &others);
   void dropOpsOnSmallValues();
-  std::optional<RowWork> matchWork(Operation *op) const;
-  bool agrees(Operation *op, ArrayRef<RowOrigin> origins) const;
   Operation *findObstacle();
   Operation *findOutsideReader() const;
   Value again(Value value, OpBuilder &builder, IRMapping &copies) const;

@@ -1,5 +1,6 @@
 //===- SliceLogits.cpp - Large logits in slices of rows -------------------===//
 
+#include "ExtendRows.h"
 #include "LogitRows.h"
 
 #include "../EffectiveRecipe.h"
@@ -164,27 +165,6 @@ Value SliceLoop::addOffset(Value iota, int64_t dim) {
   return stablehlo::AddOp::create(inside, loc, iota, offset);
 }
 
-/// Returns the operands of a value's op of which each row of the value reads
-/// its own part; nullopt if the op is no cheap computation on rows.
-static std::optional<SmallVector<RowOrigin>>
-findCheapOrigins(Value value, const RowDim &rows) {
-  Operation *op = value.getDefiningOp();
-  bool isCheap =
-      op &&
-      (stablehlo::worksByElement(op) ||
-       isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
-           stablehlo::TransposeOp, stablehlo::ScatterOp, stablehlo::ReduceOp>(
-           op));
-  if (!isCheap || op->getNumResults() != 1)
-    return std::nullopt;
-  auto origins = findRowOrigins(cast<OpResult>(value), rows);
-  if (!origins || llvm::any_of(*origins, [](const RowOrigin &origin) {
-        return origin.rows.size() != 1 || origin.rows[0].outer != 1;
-      }))
-    return std::nullopt;
-  return origins;
-}
-
 /// Whether a value with few elements a row is a sum of a large value, such as
 /// the gradient of the labels' logits: the loop then computes both, and the
 /// large one is never whole.
@@ -245,20 +225,6 @@ Value SliceLoop::sliceOf(Value value, const RowDim &rows) {
 // The body
 //===----------------------------------------------------------------------===//
 
-/// Changes the attributes of an op that give the size of its row dimension to
-/// that of a slice.
-static void cutAttributes(Operation *op, int64_t dim, int64_t extent) {
-  auto cut = [&](ArrayRef<int64_t> sizes) {
-    SmallVector<int64_t> result(sizes);
-    result[dim] = extent;
-    return result;
-  };
-  if (auto slice = dyn_cast<stablehlo::SliceOp>(op))
-    slice.setLimitIndices(cut(slice.getLimitIndices()));
-  if (auto slice = dyn_cast<stablehlo::DynamicSliceOp>(op))
-    slice.setSliceSizes(cut(slice.getSliceSizes()));
-}
-
 void SliceLoop::cloneOp(Operation *op, const RowWork &work) {
   SmallVector<Value> operands;
   for (OpOperand &operand : op->getOpOperands()) {
@@ -278,7 +244,7 @@ void SliceLoop::cloneOp(Operation *op, const RowWork &work) {
     }
     int64_t dim = work.results->dim;
     slice.setType(tensorOf(result).clone(shapeOfSlice(result, *work.results)));
-    cutAttributes(copy, dim, shapeOf(slice)[dim]);
+    setRowAttributes(copy, dim, shapeOf(slice)[dim]);
     known[{result, dim}] = slice;
   }
 }
@@ -457,6 +423,7 @@ struct SliceLogits : fp8::impl::FP8SliceLogitsBase<SliceLogits> {
 private:
   SmallVector<LargeLogits> findLarge(func::FuncOp function, int64_t bytes);
   bool cut(const LargeLogits &large, const DenseSet<Operation *> &others = {});
+  bool extend(const LargeLogits &large);
   void slice(const LargeLogits &large);
 };
 
@@ -536,8 +503,20 @@ bool SliceLogits::cut(const LargeLogits &large,
   return false;
 }
 
+/// Lets the loss work on all rows if it reads a slice of them.
+bool SliceLogits::extend(const LargeLogits &large) {
+  SmallVector<stablehlo::SliceOp> parts;
+  for (Operation *user : large.logits.getUsers())
+    if (auto part = dyn_cast<stablehlo::SliceOp>(user))
+      parts.push_back(part);
+  bool changed = false;
+  for (stablehlo::SliceOp part : parts)
+    changed |= extendRows(part);
+  return changed;
+}
+
 void SliceLogits::slice(const LargeLogits &large) {
-  if (cut(large))
+  if (cut(large) || (extend(large) && cut(large)))
     return;
   Dot dot = large.dot;
   Operation *obstacle = nullptr;

@@ -132,3 +132,49 @@ module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_byte
     return %dw, %loss : tensor<16x512xf32>, tensor<f32>
   }
 }
+
+// -----
+
+// A loss of all rows but the last: it works on all, with a label of zero for the
+// last one, and the sum and the gradient leave that out.
+// REMARK: remark: logits are computed in 2 slices of 64 rows
+
+// CHECK-LABEL: func.func public @shifted
+// CHECK: %[[SHIFTED:.*]] = stablehlo.slice %arg2 [1:128]
+// CHECK: %[[LABELS:.*]] = stablehlo.pad %[[SHIFTED]], %{{.*}}, low = [0], high = [1]
+// CHECK: %[[PARTS:.*]] = stablehlo.reshape %[[LABELS]] : (tensor<128xi32>) -> tensor<2x64xi32>
+// CHECK: stablehlo.while
+// CHECK: do {
+// CHECK: %[[S:.*]] = stablehlo.dot_general {{.*}} -> tensor<64x512xf32>
+// CHECK: stablehlo.dynamic_slice %[[PARTS]]
+// CHECK: %[[PICKED:.*]] = stablehlo.select %{{.*}}, %[[S]],
+// CHECK: %[[VALID:.*]] = stablehlo.compare LT,
+// CHECK: %[[MASKED:.*]] = stablehlo.select %[[VALID]], %[[PICKED]],
+// CHECK: stablehlo.reduce(%[[MASKED]] {{.*}} across dimensions = [0, 1]
+// CHECK: %[[AGAIN:.*]] = stablehlo.compare LT,
+// CHECK: %[[GRADIENT:.*]] = stablehlo.select %[[AGAIN]],
+// CHECK: stablehlo.dot_general %{{.*}}, %[[GRADIENT]], contracting_dims = [0] x [0]
+module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_bytes = 131072}}>} {
+  func.func public @shifted(
+      %h: tensor<128x16xf32> {fp8.path = "x", fp8.role = "batch"},
+      %w: tensor<16x512xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"},
+      %labels: tensor<128xi32> {fp8.path = "labels", fp8.role = "batch"})
+      -> (tensor<16x512xf32>, tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %zeros = stablehlo.constant dense<0.0> : tensor<127x512xf32>
+    %logits = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0] : (tensor<128x16xf32>, tensor<16x512xf32>) -> tensor<128x512xf32>
+    %part = stablehlo.slice %logits [0:127, 0:512] : (tensor<128x512xf32>) -> tensor<127x512xf32>
+    %next = stablehlo.slice %labels [1:128] : (tensor<128xi32>) -> tensor<127xi32>
+    %label = stablehlo.broadcast_in_dim %next, dims = [0] : (tensor<127xi32>) -> tensor<127x512xi32>
+    %words = stablehlo.iota dim = 1 : tensor<127x512xi32>
+    %isLabel = stablehlo.compare EQ, %words, %label, SIGNED : (tensor<127x512xi32>, tensor<127x512xi32>) -> tensor<127x512xi1>
+    %picked = stablehlo.select %isLabel, %part, %zeros : tensor<127x512xi1>, tensor<127x512xf32>
+    %loss = stablehlo.reduce(%picked init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<127x512xf32>, tensor<f32>) -> tensor<f32>
+    %sum = stablehlo.reduce(%part init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<127x512xf32>, tensor<f32>) -> tensor<127xf32>
+    %sums = stablehlo.broadcast_in_dim %sum, dims = [0] : (tensor<127xf32>) -> tensor<127x512xf32>
+    %squared = stablehlo.multiply %picked, %sums : tensor<127x512xf32>
+    %d = stablehlo.pad %squared, %zero, low = [0, 0], high = [1, 0], interior = [0, 0] : (tensor<127x512xf32>, tensor<f32>) -> tensor<128x512xf32>
+    %dw = stablehlo.dot_general %h, %d, contracting_dims = [0] x [0] : (tensor<128x16xf32>, tensor<128x512xf32>) -> tensor<16x512xf32>
+    return %dw, %loss : tensor<16x512xf32>, tensor<f32>
+  }
+}
