@@ -438,6 +438,75 @@ struct PadOfNothing : public OpRewritePattern<stablehlo::PadOp> {
   }
 };
 
+/// Concatenations leave out what is empty.
+struct ConcatenateOfNothing
+    : public OpRewritePattern<stablehlo::ConcatenateOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::ConcatenateOp op,
+                                PatternRewriter &rewriter) const override {
+    SmallVector<Value> parts;
+    llvm::copy_if(op.getInputs(), std::back_inserter(parts),
+                  [](Value part) { return !isEmpty(part); });
+    if (parts.empty() || parts.size() == op.getInputs().size())
+      return failure();
+    rewriter.replaceOpWithNewOp<stablehlo::ConcatenateOp>(
+        op, op.getType(), parts, op.getDimension());
+    return success();
+  }
+};
+
+/// A slice of one part of a concatenation reads the part: the copies of the
+/// body of an unrolled loop exchange values in this way.
+struct SliceOfPart : public OpRewritePattern<stablehlo::SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::SliceOp op,
+                                PatternRewriter &rewriter) const override {
+    Value whole = op.getOperand();
+    SmallVector<int64_t> starts(op.getStartIndices()),
+        limits(op.getLimitIndices());
+    auto move = [&](unsigned dim, int64_t distance) {
+      starts[dim] += distance;
+      limits[dim] += distance;
+    };
+    // The slice may be one of a slice that spans several parts.
+    if (auto slice = whole.getDefiningOp<stablehlo::SliceOp>();
+        slice && llvm::all_equal(slice.getStrides()) &&
+        slice.getStrides().front() == 1) {
+      whole = slice.getOperand();
+      for (auto [dim, start] : llvm::enumerate(slice.getStartIndices()))
+        move(dim, start);
+    }
+    auto concatenate = whole.getDefiningOp<stablehlo::ConcatenateOp>();
+    if (!concatenate)
+      return failure();
+    unsigned dim = concatenate.getDimension();
+    for (Value part : concatenate.getInputs()) {
+      int64_t size = cast<RankedTensorType>(part.getType()).getDimSize(dim);
+      if (starts[dim] >= 0 && limits[dim] <= size) {
+        rewriter.replaceOpWithNewOp<stablehlo::SliceOp>(
+            op, op.getType(), part, rewriter.getDenseI64ArrayAttr(starts),
+            rewriter.getDenseI64ArrayAttr(limits), op.getStridesAttr());
+        return success();
+      }
+      move(dim, -size);
+    }
+    return failure();
+  }
+};
+
+/// An update of all elements.
+struct UpdateOfAll : public OpRewritePattern<stablehlo::DynamicUpdateSliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::DynamicUpdateSliceOp op,
+                                PatternRewriter &rewriter) const override {
+    // Start indices are clamped to zero.
+    if (op.getUpdate().getType() != op.getType())
+      return failure();
+    rewriter.replaceOp(op, op.getUpdate());
+    return success();
+  }
+};
+
 /// Sums of no products are zero.
 template <typename OpTy>
 struct ProductsOfNothing : public OpRewritePattern<OpTy> {
@@ -463,10 +532,11 @@ struct Simplify : public stablehlo::impl::SimplifyBase<Simplify> {
 } // namespace
 
 void stablehlo::populateSimplifyPatterns(RewritePatternSet &patterns) {
-  patterns
-      .add<FoldSplats, FoldConvert, MultiplyByOne, DivideByOne, SubtractZero,
-           AddZero, MergeReshapes, MergeTransposes, MergeBroadcasts,
-           ReduceOfUnitDims, GatherOfAll, ScatterToAll, ReduceOfNothing,
-           PadOfNothing, ProductsOfNothing<stablehlo::DotGeneralOp>,
-           ProductsOfNothing<stablehlo::ConvolutionOp>>(patterns.getContext());
+  patterns.add<FoldSplats, FoldConvert, MultiplyByOne, DivideByOne,
+               SubtractZero, AddZero, MergeReshapes, MergeTransposes,
+               MergeBroadcasts, ReduceOfUnitDims, GatherOfAll, ScatterToAll,
+               ReduceOfNothing, PadOfNothing, ConcatenateOfNothing, SliceOfPart,
+               UpdateOfAll, ProductsOfNothing<stablehlo::DotGeneralOp>,
+               ProductsOfNothing<stablehlo::ConvolutionOp>>(
+      patterns.getContext());
 }

@@ -159,3 +159,24 @@ func.func @whole_windows(%x: tensor<2x3x1xf32>, %i: tensor<1xi32>, %u: tensor<2x
   }) : (tensor<2x3x1xf32>, tensor<1xi32>, tensor<2x3xf32>) -> tensor<2x3x1xf32>
   return %0, %1, %2, %3 : tensor<2x3xf32>, tensor<2x3x1xf32>, tensor<2x3x1xf32>, tensor<2x3x1xf32>
 }
+
+// -----
+
+// A slice of one part of a concatenation, or of a slice of it, reads the part;
+// empty parts are left out, and an update of all elements is its operand.
+// CHECK-LABEL: @parts
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3xf32>, %[[Y:.*]]: tensor<3x3xf32>, %[[I:.*]]: tensor<i32>)
+// CHECK-NEXT: %[[ALL:.*]] = stablehlo.concatenate %[[X]], %[[Y]], dim = 0
+// CHECK-NEXT: %[[BOTH:.*]] = stablehlo.slice %[[ALL]] [1:4, 0:3]
+// CHECK-NEXT: %[[ONE:.*]] = stablehlo.slice %[[Y]] [1:2, 0:2]
+// CHECK-NEXT: return %[[Y]], %[[ONE]], %[[BOTH]], %[[X]]
+func.func @parts(%x: tensor<2x3xf32>, %y: tensor<3x3xf32>, %i: tensor<i32>)
+    -> (tensor<3x3xf32>, tensor<1x2xf32>, tensor<3x3xf32>, tensor<2x3xf32>) {
+  %none = stablehlo.constant dense<0.0> : tensor<0x3xf32>
+  %all = stablehlo.concatenate %none, %x, %y, dim = 0 : (tensor<0x3xf32>, tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<5x3xf32>
+  %0 = stablehlo.slice %all [2:5, 0:3] : (tensor<5x3xf32>) -> tensor<3x3xf32>
+  %both = stablehlo.slice %all [1:4, 0:3] : (tensor<5x3xf32>) -> tensor<3x3xf32>
+  %1 = stablehlo.slice %both [2:3, 0:2] : (tensor<3x3xf32>) -> tensor<1x2xf32>
+  %2 = stablehlo.dynamic_update_slice %x, %x, %i, %i : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<i32>, tensor<i32>) -> tensor<2x3xf32>
+  return %0, %1, %both, %2 : tensor<3x3xf32>, tensor<1x2xf32>, tensor<3x3xf32>, tensor<2x3xf32>
+}
