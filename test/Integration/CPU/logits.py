@@ -40,6 +40,8 @@ class Case:
     # The step sums the gradients of two halves of the batch in a loop.
     micro_batches: bool = False
     batch: int = BATCH
+    tokens: int = BATCH * SEQUENCE
+    vocabulary: int = VOCABULARY
     # Adds results to the step.
     metrics: Callable = lambda params, h, labels: ()
 
@@ -119,6 +121,10 @@ def soft_capped(params, h, labels):
 
 def shifted(params, h, labels):
     return optax.softmax_cross_entropy_with_integer_labels(head(params, h)[:, :-1], labels[:, 1:]).mean()
+
+
+def without_last(params, h, labels):
+    return optax_loss(params, h[:, :-3], labels[:, 3:])
 
 
 def shifted_log_softmax(params, h, labels):
@@ -218,6 +224,8 @@ CASES = {
     # The maximum, how many logits equal it, and its gradient follow one another.
     "largest after a prompt, one row": Case(largest_after_prompt, (8, 8, 8), batch=1),
     "perplexity of shifted, one row": Case(shifted_perplexity, (8, 8), batch=1),
+    # A prime number of rows, and a large weight, for which the loop needs slices of 256 rows.
+    "without the last row": Case(without_last, (2,), batch=1, tokens=512, vocabulary=20000),
     "binary": Case(binary),
     "micro-batches": Case(optax_loss, (4,), micro_batches=True),
     # Slices in the forward pass and in the backward pass.
@@ -258,11 +266,11 @@ def make_step(case):
     return step
 
 
-def make_inputs(random, batch):
+def make_inputs(random, case):
     weight = lambda *shape: (random.standard_normal(shape) * 0.5).astype(np.float32)
-    params = {"in": weight(WIDTH, WIDTH), "head": weight(WIDTH, VOCABULARY), "second": weight(WIDTH, VOCABULARY), "bias": weight(VOCABULARY)}
-    x = random.standard_normal((batch, SEQUENCE * BATCH // batch, WIDTH)).astype(np.float32)
-    return params, x, random.integers(0, VOCABULARY, x.shape[:2]).astype(np.int32)
+    params = {"in": weight(WIDTH, WIDTH), "head": weight(WIDTH, case.vocabulary), "second": weight(WIDTH, VOCABULARY), "bias": weight(VOCABULARY)}
+    x = random.standard_normal((case.batch, case.tokens // case.batch, WIDTH)).astype(np.float32)
+    return params, x, random.integers(0, case.vocabulary, x.shape[:2]).astype(np.int32)
 
 
 def gradients_of(before, after):
@@ -285,7 +293,7 @@ def slices_of(fp8_opt, path, rows):
 
 
 def check(name, fp8_opt, fp8_run, folder):
-    case, (params, x, labels) = CASES[name], make_inputs(np.random.default_rng(len(name)), CASES[name].batch)
+    case, (params, x, labels) = CASES[name], make_inputs(np.random.default_rng(len(name)), CASES[name])
     folder = folder / name.replace(" ", "_")
     folder.mkdir(parents=True, exist_ok=True)
     step = make_step(case)

@@ -145,7 +145,8 @@ def FP8SliceLogits : Pass<"fp8-slice-logits", "::mlir::ModuleOp"> {
     gradients follow from a sum over all rows, a second loop computes the logits
     again, from operands behind barriers. If a loss reads a slice of the rows
     that cannot be cut, it works on all rows first, and its sums leave out those
-    that are not in the slice. The pass leaves logits alone that are
+    that are not in the slice. If the number of rows has no suitable divisor,
+    rows of zeros are added in the same way. The pass leaves logits alone that are
     results, sorted, or compared with those of other rows; `emit-remarks` names
     the op that prevents slicing. Masks and one-hot labels are computed in
     slices, too.

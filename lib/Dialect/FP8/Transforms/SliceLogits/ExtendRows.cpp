@@ -16,11 +16,12 @@ namespace {
 /// Replaces ops on some rows by ops on all of them.
 class RowExtension {
 public:
-  explicit RowExtension(stablehlo::SliceOp slice) : slice(slice) {}
-  bool run();
+  explicit RowExtension(Operation *start) : start(start) {}
+  bool extendSlice();
+  Dot extendDot(int64_t rowDim, int64_t allRows);
 
 private:
-  bool matchSlice();
+  bool matchSlice(stablehlo::SliceOp slice);
   void collect();
   bool isLarge(Value value) const;
   bool isPadOfRows(Operation *op) const;
@@ -35,8 +36,15 @@ private:
   void replace(Operation *op, const RowWork &work);
   void replacePad(PadOp pad);
 
-  mutable stablehlo::SliceOp slice;
-  /// The rows of the slice: `extent` from `first` on, of `all`.
+  int64_t countElements() const {
+    return tensorOf(start->getResult(0)).getNumElements();
+  }
+  bool findOps();
+  void run();
+
+  /// The op whose result has too few rows: a slice or a dot.
+  Operation *start;
+  /// Its rows: `extent` from `first` on, of `all`.
   int64_t dim = -1, first = 0, extent = 0, all = 0;
   DenseMap<Value, RowDim> rowsOf;
   /// The ops on the slice, in program order; pads have no work.
@@ -52,7 +60,7 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// Whether the slice leaves out indices of one dimension alone.
-bool RowExtension::matchSlice() {
+bool RowExtension::matchSlice(stablehlo::SliceOp slice) {
   ArrayRef<int64_t> from = shapeOf(slice.getOperand()),
                     to = shapeOf(slice.getResult());
   for (auto [i, size] : llvm::enumerate(from)) {
@@ -73,7 +81,7 @@ bool RowExtension::matchSlice() {
 bool RowExtension::isLarge(Value value) const {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && rowsOf.contains(value) &&
-         type.getNumElements() >= slice.getType().getNumElements() / 4;
+         type.getNumElements() >= countElements() / 4;
 }
 
 /// Whether an op adds rows to those of the slice so that they are all again, as
@@ -96,8 +104,8 @@ bool RowExtension::isPadOfRows(Operation *op) const {
 /// Finds the ops that read large values with the rows of the slice, and those
 /// that lead to them.
 void RowExtension::collect() {
-  rowsOf[slice.getResult()] = {dim, 1, extent};
-  for (Operation *op = slice->getNextNode(); op; op = op->getNextNode()) {
+  rowsOf[start->getResult(0)] = {dim, 1, extent};
+  for (Operation *op = start->getNextNode(); op; op = op->getNextNode()) {
     if (llvm::none_of(op->getOperands(),
                       [&](Value value) { return rowsOf.contains(value); }))
       continue;
@@ -130,7 +138,7 @@ bool RowExtension::canExtend() const {
            llvm::all_of(value.getUsers(),
                         [&](Operation *op) { return ops.contains(op); });
   };
-  return isReadInside(slice.getResult()) &&
+  return isReadInside(start->getResult(0)) &&
          llvm::all_of(ops, [&](const auto &entry) {
            return llvm::all_of(entry.first->getResults(), isReadInside);
          });
@@ -201,7 +209,7 @@ Value RowExtension::compute(Value value, const RowDim &rows,
     return elements.isSplat() ? stablehlo::ConstantOp::create(
                                     builder, loc, elements.resizeSplat(type))
                               : Value();
-  if (tensorOf(value).getNumElements() < slice.getType().getNumElements() / 4)
+  if (tensorOf(value).getNumElements() < countElements() / 4)
     return nullptr;
   if (auto iota = value.getDefiningOp<stablehlo::IotaOp>();
       iota && static_cast<int64_t>(iota.getIotaDimension()) != rows.dim)
@@ -297,13 +305,13 @@ void RowExtension::replacePad(PadOp pad) {
       mask(extended, rows.dim, pad.getPaddingValue(), builder));
 }
 
-bool RowExtension::run() {
-  if (!matchSlice())
-    return false;
+bool RowExtension::findOps() {
   collect();
-  if (ops.empty() || !canExtend())
-    return false;
-  known[{slice.getResult(), dim}] = slice.getOperand();
+  return !ops.empty() && canExtend();
+}
+
+/// Replaces the ops, once the extended result of the first one is known.
+void RowExtension::run() {
   for (auto &[op, work] : ops) {
     if (work)
       replace(op, *work);
@@ -312,10 +320,38 @@ bool RowExtension::run() {
   }
   for (auto &[op, work] : llvm::reverse(ops))
     op->erase();
-  slice->erase();
+  start->erase();
+}
+
+bool RowExtension::extendSlice() {
+  auto slice = cast<stablehlo::SliceOp>(start);
+  if (!matchSlice(slice) || !findOps())
+    return false;
+  known[{slice.getResult(), dim}] = slice.getOperand();
+  run();
   return true;
 }
 
+Dot RowExtension::extendDot(int64_t rowDim, int64_t allRows) {
+  auto dot = cast<Dot>(start);
+  dim = rowDim;
+  extent = shapeOf(dot.getResult())[dim];
+  all = allRows;
+  RowDim rows{dim, 1, extent};
+  auto origins = findRowOrigins(cast<OpResult>(dot.getResult()), rows);
+  if (!origins || !findOps())
+    return nullptr;
+  OpBuilder builder(dot);
+  auto extended =
+      cast<Dot>(clone(dot, RowWork{std::move(*origins), rows}, builder));
+  run();
+  return extended;
+}
+
 bool fp8::extendRows(stablehlo::SliceOp slice) {
-  return RowExtension(slice).run();
+  return RowExtension(slice).extendSlice();
+}
+
+Dot fp8::extendRows(Dot dot, int64_t dim, int64_t all) {
+  return RowExtension(dot).extendDot(dim, all);
 }

@@ -13,6 +13,12 @@ namespace mlir::fp8 {
 /// false and changes nothing if an op reads the slice in another way.
 bool extendRows(stablehlo::SliceOp slice);
 
+/// Gives the result of `dot` `all` rows along dimension `dim` in the same way:
+/// the additional rows are of zeros. Returns the new dot; null if nothing
+/// changed.
+stablehlo::DotGeneralOp extendRows(stablehlo::DotGeneralOp dot, int64_t dim,
+                                   int64_t all);
+
 } // namespace mlir::fp8
 
 #endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_SLICELOGITS_EXTENDROWS_H

@@ -400,7 +400,13 @@ struct LargeLogits {
   int64_t bytes;
 
   int64_t countRows() const;
+  int64_t getLeastRows() const {
+    return bytesAsF32(weight) > kCacheBytes ? kLeastRows : 1;
+  }
   int64_t countSlices(int64_t extent) const;
+  /// Returns the next extent that can be cut into slices that are neither too
+  /// large nor too small; `extent` if it is an eighth larger, or more.
+  int64_t getEvenExtent(int64_t extent) const;
   /// Returns the dimensions that may be cut, with their numbers of slices: the
   /// dimension with the smallest slices first or, if several have slices that
   /// are small enough, the outermost of these.
@@ -424,6 +430,7 @@ private:
   SmallVector<LargeLogits> findLarge(func::FuncOp function, int64_t bytes);
   bool cut(const LargeLogits &large, const DenseSet<Operation *> &others = {});
   bool extend(const LargeLogits &large);
+  Dot makeEven(const LargeLogits &large);
   void slice(const LargeLogits &large);
 };
 
@@ -437,7 +444,7 @@ int64_t LargeLogits::countRows() const {
 /// smallest number whose slices take at most `bytes`, or the largest with
 /// enough rows. 1: no slices.
 int64_t LargeLogits::countSlices(int64_t extent) const {
-  int64_t least = bytesAsF32(weight) > kCacheBytes ? kLeastRows : 1, found = 1;
+  int64_t least = getLeastRows(), found = 1;
   for (int64_t slices = 2; slices <= extent; ++slices) {
     if (extent % slices != 0 || countRows() / slices < least)
       continue;
@@ -446,6 +453,15 @@ int64_t LargeLogits::countSlices(int64_t extent) const {
       break;
   }
   return found;
+}
+
+int64_t LargeLogits::getEvenExtent(int64_t extent) const {
+  int64_t least = llvm::divideCeil(getLeastRows() * extent, countRows());
+  int64_t slices = std::min(llvm::divideCeil(bytesAsF32(logits), bytes),
+                            llvm::divideCeil(extent, least));
+  int64_t rows = std::max<int64_t>(llvm::divideCeil(extent, slices), least);
+  int64_t even = rows * slices;
+  return even - extent < extent / 8 ? even : extent;
 }
 
 SmallVector<std::pair<int64_t, int64_t>> LargeLogits::getCuts() const {
@@ -515,9 +531,29 @@ bool SliceLogits::extend(const LargeLogits &large) {
   return changed;
 }
 
+/// Adds rows of zeros to logits whose rows cannot be cut into parts of equal
+/// size. Returns the dot that makes them; null if nothing changed.
+Dot SliceLogits::makeEven(const LargeLogits &large) {
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(large.logits))) {
+    int64_t even = large.getEvenExtent(extent);
+    auto origins = findRowOrigins(cast<OpResult>(large.logits),
+                                  RowDim{static_cast<int64_t>(dim), 1, extent});
+    if (even == extent || large.countSlices(extent) > 1 || !origins ||
+        llvm::any_of(*origins, [&](const RowOrigin &origin) {
+          return origin.operand->get() == large.weight;
+        }))
+      continue;
+    if (Dot dot = extendRows(large.dot, dim, even))
+      return dot;
+  }
+  return nullptr;
+}
+
 void SliceLogits::slice(const LargeLogits &large) {
   if (cut(large) || (extend(large) && cut(large)))
     return;
+  if (Dot even = makeEven(large))
+    return slice({even, even.getResult(), large.weight, large.bytes});
   Dot dot = large.dot;
   Operation *obstacle = nullptr;
   for (auto [dim, slices] : large.getCuts()) {

@@ -178,3 +178,30 @@ module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_byte
     return %dw, %loss : tensor<16x512xf32>, tensor<f32>
   }
 }
+
+// -----
+
+// A prime number of rows gets rows of zeros, which the sums leave out.
+// REMARK: remark: logits are computed in 2 slices of 256 rows
+
+// CHECK-LABEL: func.func public @prime
+// CHECK: %[[H:.*]] = stablehlo.pad %arg0, %{{.*}}, low = [0, 0], high = [3, 0]
+// CHECK: stablehlo.while
+// CHECK: do {
+// CHECK: %[[LOGITS:.*]] = stablehlo.dot_general {{.*}} -> tensor<256x32768xf32>
+// CHECK: %[[E:.*]] = stablehlo.exponential %[[LOGITS]]
+// CHECK: %[[MASKED:.*]] = stablehlo.select %{{.*}}, %[[E]],
+// CHECK: stablehlo.reduce(%[[MASKED]]
+module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_bytes = 33554432}}>} {
+  func.func public @prime(
+      %h: tensor<509x16xf32> {fp8.path = "x", fp8.role = "batch"},
+      %w: tensor<16x32768xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"})
+      -> (tensor<16x32768xf32>, tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %logits = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0] : (tensor<509x16xf32>, tensor<16x32768xf32>) -> tensor<509x32768xf32>
+    %e = stablehlo.exponential %logits : tensor<509x32768xf32>
+    %loss = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<509x32768xf32>, tensor<f32>) -> tensor<f32>
+    %dw = stablehlo.dot_general %h, %e, contracting_dims = [0] x [0] : (tensor<509x16xf32>, tensor<509x32768xf32>) -> tensor<16x32768xf32>
+    return %dw, %loss : tensor<16x32768xf32>, tensor<f32>
+  }
+}
