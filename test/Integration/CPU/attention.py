@@ -222,11 +222,39 @@ def off_by_one(q, k, v, extra):
 
 
 def sink(q, k, v, extra):
-    """Each row has one more score, which no key has. Not recognized."""
+    """Each row has one more score, which no key has."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
     sinks = jnp.ones((*scores.shape[:-1], 1), scores.dtype)
     weights = jax.nn.softmax(jnp.concatenate([scores, sinks], axis=-1), axis=-1)[..., :-1]
     return jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+
+
+def learned_sinks(q, k, v, extra):
+    rows, columns = positions(q, k)
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
+    scores = jnp.where(rows >= columns, scores, -1e30)
+    sinks = jnp.broadcast_to(extra["bias"][:, None, None], (*scores.shape[:-1], 1)).astype(scores.dtype)
+    weights = jax.nn.softmax(jnp.concatenate([sinks, scores], axis=-1), axis=-1)[..., 1:]
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+
+
+def sinks_of_groups(q, k, v, extra):
+    """gpt-oss: sinks of heads beside scores of groups, whose maximum is subtracted twice."""
+    (batch, length, heads, depth), (rows, columns) = q.shape, positions(q, k)
+    q = q.reshape(batch, length, k.shape[2], heads // k.shape[2], depth)
+    scores = jnp.einsum("bqkgd,bskd->bkgqs", q, k).reshape(batch, heads, length, -1) * depth**-0.5
+    scores = scores + jnp.where(rows >= columns, 0.0, -1e9)
+    sinks = jnp.broadcast_to(extra["bias"].reshape(1, -1, 1, 1), (*scores.shape[:-1], 1))
+    scores = jnp.concatenate([scores, sinks], axis=-1)
+    weights = jax.nn.softmax(scores - scores.max(-1, keepdims=True), axis=-1)[..., :-1]
+    weights = weights.reshape(batch, k.shape[2], heads // k.shape[2], length, -1)
+    return jnp.einsum("bkgqs,bskd->bqkgd", weights, v).reshape(batch, length, heads, depth)
+
+
+def talking_heads(q, k, v, extra):
+    """A dot mixes the scores of heads."""
+    scores = jnp.einsum("bqhd,bkhd,hg->bgqk", q, k, extra["bias"])
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, axis=-1), v)
 
 
 def lengths(random):
@@ -456,6 +484,11 @@ CASES = {
     "cross": Case(lambda q, k, v, extra: softmax_attention(q, k, v), keys=40),
     "divided after": Case(divided_after),
     "off by one": Case(off_by_one),
+    "sink": Case(sink),
+    "learned sinks": Case(learned_sinks, parameters=learned((HEADS,))),
+    "learned sinks of bf16": Case(learned_sinks, parameters=learned((HEADS,)), dtype="bfloat16"),
+    "learned sinks in a scan": Case(learned_sinks, parameters=learned((HEADS,)), layers="scan"),
+    "sinks of groups": Case(sinks_of_groups, kv_heads=2, heads=4, parameters=learned((4,))),
     "jax.nn": Case(jax_nn(is_causal=True)),
     "jax.nn grouped": Case(jax_nn(is_causal=True), kv_heads=1),
     "jax.nn window": Case(jax_nn(local_window_size=(4, 0))),
@@ -503,7 +536,7 @@ CASES = {
     "subnormal": Case(subnormal),
     "no softmax": Case(no_softmax, forward=0, backward=0),
     "returned": Case(returned, forward=0, backward=1, stored=1),
-    "sink": Case(sink, forward=0, backward=0, stored=1),
+    "talking heads": Case(talking_heads, parameters=learned((HEADS, HEADS)), forward=0, backward=0, stored=1),
 }
 
 

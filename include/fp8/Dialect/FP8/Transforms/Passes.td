@@ -386,6 +386,10 @@ def FP8SplitHeads : Pass<"fp8-split-heads", "::mlir::ModuleOp"> {
     changes no arithmetic. Blocks in which no reshape of scores splits or merges
     dimensions stay as they are.
 
+    If each row of scores has one more element beside its keys (a sink), which
+    is concatenated before the softmax and dropped after it, the pass computes
+    the two apart. Sums over a row then add the sink's element at the end.
+
     Example: the exponential has two dimensions of heads, and `%m` is merged only
     for its other readers.
 

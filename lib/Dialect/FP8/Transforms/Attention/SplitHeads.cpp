@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Scores.h"
+#include "SplitKeys.h"
 
 #include "../EffectiveRecipe.h"
 #include "../SmallTensors.h"
@@ -435,7 +436,7 @@ struct SplitHeads : fp8::impl::FP8SplitHeadsBase<SplitHeads> {
     SmallVector<Block *> blocks;
     getOperation().walk([&](Block *block) { blocks.push_back(block); });
     for (Block *block : blocks)
-      numSplit += HeadSplitter(*block).run();
+      numSplit += splitKeys(*block) + HeadSplitter(*block).run();
   }
 };
 } // namespace
