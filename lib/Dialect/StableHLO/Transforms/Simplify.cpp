@@ -470,8 +470,8 @@ struct SliceOfPart : public OpRewritePattern<stablehlo::SliceOp> {
     };
     // The slice may be one of a slice that spans several parts.
     if (auto slice = whole.getDefiningOp<stablehlo::SliceOp>();
-        slice && llvm::all_equal(slice.getStrides()) &&
-        slice.getStrides().front() == 1) {
+        slice && llvm::all_of(slice.getStrides(),
+                              [](int64_t stride) { return stride == 1; })) {
       whole = slice.getOperand();
       for (auto [dim, start] : llvm::enumerate(slice.getStartIndices()))
         move(dim, start);
