@@ -388,9 +388,56 @@ Value ValueNumbers::getEqual(Value result, Operation *user) const {
   }
 }
 
+/// Returns the shape without its dimensions of one element.
+static SmallVector<int64_t> squeeze(Value value) {
+  SmallVector<int64_t> shape(cast<ShapedType>(value.getType()).getShape());
+  llvm::erase(shape, 1);
+  return shape;
+}
+
+/// Returns the value that `value` repeats with other dimensions of one element.
+static Value getSqueezedSource(Value value) {
+  auto result = dyn_cast<OpResult>(value);
+  Value source = result && isBarrier(result.getOwner())
+                     ? result.getOwner()->getOperand(result.getResultNumber())
+                     : getReshapeSource(value);
+  return source && squeeze(source) == squeeze(value) ? source : Value();
+}
+
+/// Adds a broadcast. Where its operand has dimensions of one element does not
+/// matter: those of a weight in the forward pass may differ from those where it
+/// is recomputed.
+void ValueNumbers::appendBroadcast(stablehlo::BroadcastInDimOp broadcast,
+                                   const DenseMap<Value, unsigned> &locals,
+                                   Key &key) const {
+  Value operand = broadcast->getOperand(0);
+  for (auto [dim, size] :
+       llvm::zip_equal(broadcast.getBroadcastDimensions(),
+                       cast<ShapedType>(operand.getType()).getShape()))
+    if (size != 1)
+      key.push_back(dim);
+  while (!locals.contains(operand)) {
+    Value source = getSqueezedSource(operand);
+    if (!source)
+      break;
+    operand = source;
+  }
+  auto local = locals.find(operand);
+  key.push_back(local != locals.end());
+  key.push_back(local != locals.end() ? local->second
+                                      : getRead(operand, broadcast));
+}
+
 void ValueNumbers::append(Operation &op, DenseMap<Value, unsigned> &locals,
                           Key &key) {
   key.push_back(reinterpret_cast<uintptr_t>(op.getName().getAsOpaquePointer()));
+  if (auto broadcast = dyn_cast<stablehlo::BroadcastInDimOp>(op)) {
+    appendBroadcast(broadcast, locals, key);
+    key.push_back(reinterpret_cast<uintptr_t>(
+        op.getResult(0).getType().getAsOpaquePointer()));
+    locals[op.getResult(0)] = locals.size();
+    return;
+  }
   key.push_back(
       reinterpret_cast<uintptr_t>(op.getAttrDictionary().getAsOpaquePointer()));
   // Slices that loops take of one tensor are equal up to the iteration, which

@@ -63,6 +63,8 @@ private:
   void number(Operation &op);
   Value getEqual(Value result, Operation *user) const;
   void append(Operation &op, DenseMap<Value, unsigned> &locals, Key &key);
+  void appendBroadcast(stablehlo::BroadcastInDimOp broadcast,
+                       const DenseMap<Value, unsigned> &locals, Key &key) const;
   unsigned getRead(Value operand, Operation *user) const;
 
   DenseMap<Value, unsigned> numbers;

@@ -18,6 +18,14 @@ func.func @identities(%a: tensor<4x8xf32>, %i: tensor<i32>, %p: tensor<i1>, %v: 
   return %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10 : tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>
 }
 
+// An update of everything is the new value, wherever it begins.
+// CHECK: func.func @update_of_all(%{{.*}}: tensor<4x8xf32>, %[[U:.*]]: tensor<4x8xf32>
+// CHECK-NEXT: return %[[U]]
+func.func @update_of_all(%a: tensor<4x8xf32>, %u: tensor<4x8xf32>, %i: tensor<i32>) -> tensor<4x8xf32> {
+  %0 = stablehlo.dynamic_update_slice %a, %u, %i, %i : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
 // What only looks like an identity stays.
 // CHECK: func.func @square_transpose
 // CHECK: stablehlo.broadcast_in_dim %{{.*}}, dims = [1, 0]

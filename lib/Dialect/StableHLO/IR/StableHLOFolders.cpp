@@ -413,3 +413,8 @@ OpFoldResult DynamicSliceOp::fold(FoldAdaptor) {
   return getOperand().getType() == getType() ? OpFoldResult(getOperand())
                                              : OpFoldResult();
 }
+
+OpFoldResult DynamicUpdateSliceOp::fold(FoldAdaptor) {
+  return getUpdate().getType() == getType() ? OpFoldResult(getUpdate())
+                                            : OpFoldResult();
+}
