@@ -1,7 +1,9 @@
 //===- Gradients.cpp - Matching of gradients and tensors ------------------===//
 
 #include "Gradients.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/IR/Rows.h"
 
 #include "llvm/ADT/Hashing.h"
 
@@ -22,8 +24,19 @@ static bool isOneOfStack(stablehlo::SliceOp slice) {
   return numCut == 1;
 }
 
-/// Returns the operand that a result copies, with another shape, type or
-/// position.
+/// Returns true if a slice cuts off what a sum over ranks was padded with, so
+/// that each rank gets a part of the same size.
+static bool cutsOffPadding(stablehlo::SliceOp slice) {
+  Operation *op = slice.getOperand().getDefiningOp();
+  while (isa_and_nonnull<stablehlo::ReshapeOp, stablehlo::ReduceOp, ExchangeOp>(
+      op))
+    op = op->getOperand(0).getDefiningOp();
+  auto pad = dyn_cast_or_null<stablehlo::PadOp>(op);
+  return pad && pad.getOperand().getType() == slice.getType();
+}
+
+/// Returns the operand that a result copies, with another shape, type, position
+/// or rank.
 static Value copyOf(OpResult result) {
   Operation *op = result.getOwner();
   if (isa<stablehlo::OptimizationBarrierOp>(op))
@@ -31,19 +44,33 @@ static Value copyOf(OpResult result) {
   if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp, stablehlo::ReverseOp,
           stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
           stablehlo::ReducePrecisionOp, stablehlo::DynamicSliceOp,
-          stablehlo::PadOp, stablehlo::NegOp>(op))
+          stablehlo::PadOp, stablehlo::NegOp, ExchangeOp>(op))
     return op->getOperand(0);
   if (auto slice = dyn_cast<stablehlo::SliceOp>(op))
-    return isOneOfStack(slice) ? slice.getOperand() : Value();
+    return isOneOfStack(slice) || cutsOffPadding(slice) ? slice.getOperand()
+                                                        : Value();
   // The new part of a stack; the old content is zero or another layer's.
   if (isa<stablehlo::DynamicUpdateSliceOp>(op))
     return op->getOperand(1);
   return {};
 }
 
+/// Returns the type that a tensor has in the step: that of a rank's part if
+/// nothing reads more of it.
+static Type typeInStep(Value argument) {
+  Type type = argument.getType();
+  for (Operation *user : argument.getUsers()) {
+    if (!user->hasAttr(stablehlo::kPartAttrName))
+      return argument.getType();
+    type = user->getResult(0).getType();
+  }
+  return type;
+}
+
 Gradients::Gradients(func::FuncOp func) {
   for (Value argument : func.getArguments())
-    fresh(argument);
+    if (auto type = dyn_cast<ShapedType>(typeInStep(argument)))
+      forms[fresh(argument)].elements = type.getNumElements();
   visit(func.getBody().front());
 }
 

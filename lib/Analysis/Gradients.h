@@ -39,6 +39,11 @@ public:
   /// `tensor`; 0 if it is no gradient of it.
   double evidence(Value tensor, const Factors &partners, Value gradient) const;
 
+  /// Returns the number of elements of a tensor, or of a rank's part of it.
+  int64_t sizeOf(Value tensor) const {
+    return forms[numbers.lookup(tensor)].elements;
+  }
+
 private:
   /// How a value is computed, and from which numbers.
   struct Form {

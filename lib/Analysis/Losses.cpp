@@ -122,8 +122,7 @@ SmallVector<Value> SignatureAnalyzer::findGradientDots(
     Gradients::Factors factors = gradients.factorsOf(dot.getResult());
     for (auto &[number, weight] : factors)
       for (unsigned arg : withPartner.lookup(number))
-        if (cast<ShapedType>(signature.args[arg].type).getNumElements() ==
-                elements &&
+        if (gradients.sizeOf(argument(arg)) == elements &&
             gradients.evidence(argument(arg), partners[arg], dot.getResult()) >=
                 2) {
           out.push_back(dot.getResult());

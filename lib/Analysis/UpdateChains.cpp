@@ -1,7 +1,9 @@
 //===- UpdateChains.cpp - Update chains of an optimizer -------------------===//
 
 #include "UpdateChains.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/IR/Rows.h"
 
 #include "mlir/IR/Matchers.h"
 #include <limits>
@@ -139,6 +141,21 @@ static bool follows(Value operand, Value result) {
          elementOf(operand).isInteger(1) == elementOf(result).isInteger(1);
 }
 
+/// Returns the value that differs from `value` only in how ranks have it: the
+/// whole of which it is the rank's part, or the rank's part of which it is
+/// gathered.
+static Value onOtherRanks(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<stablehlo::DynamicSliceOp>(op) &&
+      op->hasAttr(stablehlo::kPartAttrName))
+    return op->getOperand(0);
+  while (isa_and_nonnull<stablehlo::ReshapeOp, stablehlo::TransposeOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  auto exchange = dyn_cast_or_null<ExchangeOp>(op);
+  bool isGather = exchange && exchange.getKind() == ExchangeKind::Gather;
+  return isGather ? exchange.getInput() : Value();
+}
+
 /// Calls `visit` with the values whose chains make up the chain of `value`.
 static void forEachLink(Value value, function_ref<void(Value)> visit) {
   Operation *op = value.getDefiningOp();
@@ -155,6 +172,8 @@ static void forEachLink(Value value, function_ref<void(Value)> visit) {
     for (Value operand : op->getOperands())
       if (follows(operand, value))
         visit(operand);
+  } else if (Value other = onOtherRanks(value)) {
+    visit(other);
   }
 }
 
@@ -377,6 +396,8 @@ Chain UpdateChains::compute(Value value) {
   }
   if (isa<stablehlo::WhileOp>(op))
     return computeCarry(cast<OpResult>(value));
+  if (Value other = onOtherRanks(value))
+    return of(other);
   if (std::optional<Chain> sum = computeSum(value))
     return *sum;
   if (std::optional<Chain> product = computeProduct(value))

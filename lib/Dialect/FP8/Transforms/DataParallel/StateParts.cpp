@@ -60,6 +60,8 @@ public:
   void split();
 
   ArrayRef<BlockArgument> getState() const { return state.getArrayRef(); }
+  /// Whether the step only works on parts of it, inside of shard_map.
+  bool isOnlyMoved() const { return ops.empty() && reductions.empty(); }
   /// Returns the sizes of a part, once the component is known to be split.
   ArrayRef<int64_t> getPart() const { return wanted.part; }
 
@@ -370,11 +372,13 @@ void ElementwiseComponent::split() {
 // The recipe
 //===----------------------------------------------------------------------===//
 
-/// Whether the recipe can store parts of the array in the form of the whole.
+/// Whether the recipe can store parts of the array in the form of the whole. If
+/// the step itself works on parts of a moment, these are stored as they can be.
 static bool storesParts(const SignatureArg &arg, const Recipe *recipe,
-                        ArrayRef<int64_t> part) {
+                        const ElementwiseComponent &component) {
   if (!recipe)
     return true;
+  ArrayRef<int64_t> part = component.getPart();
   auto storesSo = [&](const StorageRecipe &storage) {
     return !storage.changes() ||
            StoredForm::canStoreParts(
@@ -383,6 +387,11 @@ static bool storesParts(const SignatureArg &arg, const Recipe *recipe,
   const OptimizerRecipe &optimizer = recipe->optimizer;
   if (optimizer.clipUpdate)
     return false;
+  bool isMoment = arg.kind == StateKind::Moment1 ||
+                  arg.kind == StateKind::Moment2 ||
+                  arg.kind == StateKind::Gradient;
+  if (isMoment && component.isOnlyMoved())
+    return true;
   switch (arg.kind) {
   case StateKind::Parameter:
     return storesSo(optimizer.master) &&
@@ -448,7 +457,7 @@ void fp8::splitState(func::FuncOp func, const Signature &signature,
     for (BlockArgument each : component.getState()) {
       seen.insert(each);
       isSplit = isSplit && storesParts(signature.args[each.getArgNumber()],
-                                       recipe, component.getPart());
+                                       recipe, component);
     }
     if (isSplit) {
       component.split();
