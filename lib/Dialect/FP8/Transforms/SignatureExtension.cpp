@@ -3,6 +3,7 @@
 #include "SignatureExtension.h"
 
 #include "fp8/Analysis/Signature.h"
+#include "fp8/Dialect/StableHLO/IR/Rows.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
@@ -26,7 +27,8 @@ void SignatureExtension::addResult(Value value, DictionaryAttr attrs) {
 
 BlockArgument SignatureExtension::addStateArgument(Type type, const Twine &path,
                                                    StringRef kind, Location loc,
-                                                   bool startsAsZeros) {
+                                                   bool startsAsZeros,
+                                                   DictionaryAttr part) {
   Builder builder(function.getContext());
   NamedAttrList attrs;
   attrs.set(kPathAttr, builder.getStringAttr(path));
@@ -34,6 +36,8 @@ BlockArgument SignatureExtension::addStateArgument(Type type, const Twine &path,
   attrs.set(kKindAttr, builder.getStringAttr(kind));
   if (startsAsZeros)
     attrs.set(kZeroInitAttr, builder.getUnitAttr());
+  if (part)
+    attrs.set(stablehlo::kPartAttrName, part);
   return addArgument(type, attrs.getDictionary(builder.getContext()), loc);
 }
 

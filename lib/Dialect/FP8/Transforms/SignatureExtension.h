@@ -26,9 +26,10 @@ public:
   BlockArgument addArgument(Type type, DictionaryAttr attributes, Location loc);
   void addResult(Value value, DictionaryAttr attributes);
   /// Adds a state argument of a kind; with `startsAsZeros` there is no initial
-  /// value.
+  /// value. If ranks have parts of it, `part` says which.
   BlockArgument addStateArgument(Type type, const Twine &path, StringRef kind,
-                                 Location loc, bool startsAsZeros = false);
+                                 Location loc, bool startsAsZeros = false,
+                                 DictionaryAttr part = {});
   /// Adds the next value of the state argument with this path.
   void addStateResult(const Twine &path, Value value);
 

@@ -20,6 +20,7 @@
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Support/FunctionAttributes.h"
 #include "fp8/Support/Recipe.h"
@@ -143,6 +144,7 @@ private:
   bool passesOn(Value value, Value loaded) const;
   BlockArgument addArgument(const StoredArray &array, Type type,
                             StringRef suffix);
+  DictionaryAttr getPartOfTiles(const StoredArray &array);
   void makeStateFunctions();
 
   func::FuncOp function;
@@ -194,8 +196,8 @@ std::string StateStorer::getReasonUnchanged(const SignatureArg &arg,
   if (whole != type &&
       !StoredForm::canStoreParts(*storage, type.getShape(),
                                  cast<RankedTensorType>(whole).getShape()))
-    return "each rank has a part of it, which takes current scales, without "
-           "expansion, of the whole or of groups in one part";
+    return "each rank has a part of it, which takes current scales, of the "
+           "whole or of groups in one part";
   return "";
 }
 
@@ -306,7 +308,32 @@ BlockArgument StateStorer::addArgument(const StoredArray &array, Type type,
                                        StringRef suffix) {
   return delayed.getSignature().addStateArgument(
       type, array.path + suffix, array.kind.getValue(),
-      function.getArgument(array.argument).getLoc());
+      function.getArgument(array.argument).getLoc(), /*startsAsZeros=*/false,
+      getPartOfTiles(array));
+}
+
+/// Returns which part of the values of its tiles a rank has, if it has a part
+/// of an array, which consists of whole tiles; null if it has the whole.
+DictionaryAttr StateStorer::getPartOfTiles(const StoredArray &array) {
+  auto part = function.getArgAttrOfType<DictionaryAttr>(
+      array.argument, stablehlo::kPartAttrName);
+  if (!part)
+    return part;
+  ArrayRef<int64_t> tile = array.scaled.getTile();
+  auto offsets = part.getAs<DenseIntElementsAttr>(stablehlo::kPartOffsetsName);
+  SmallVector<int64_t> ofTiles;
+  for (auto [i, offset] : llvm::enumerate(offsets.getValues<int64_t>())) {
+    int64_t size = tile[i % tile.size()];
+    ofTiles.push_back(size == ScaledType::kWhole ? 0 : offset / size);
+  }
+  RankedTensorType tiles =
+      getQuantizerType(StoredForm::get(array.recipe, array.whole).scaled);
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr(stablehlo::kPartWholeName,
+                            builder.getDenseI64ArrayAttr(tiles.getShape())),
+       builder.getNamedAttr(
+           stablehlo::kPartOffsetsName,
+           DenseIntElementsAttr::get(offsets.getType(), ofTiles))});
 }
 
 void StateStorer::changeArgument(StoredArray &array) {

@@ -36,7 +36,7 @@ bool StoredForm::canStoreParts(const StorageRecipe &recipe,
                                ArrayRef<int64_t> whole) {
   if (recipe.tile == StorageTiling::None)
     return true;
-  if (recipe.expand || recipe.scaling == Scaling::Delayed)
+  if (recipe.scaling == Scaling::Delayed)
     return false;
   return recipe.tile == StorageTiling::Tensor || part.back() % kGroup == 0 ||
          part.back() == whole.back();

@@ -44,7 +44,8 @@ struct StoredForm {
                                       StringRef overRanks = "") const;
 
   /// Whether ranks can store parts of an array in this form: with one current
-  /// scale, with scales of groups that no two parts share, or with none.
+  /// scale, with scales and ranges of groups that no two parts share, or with
+  /// none.
   static bool canStoreParts(const StorageRecipe &recipe, ArrayRef<int64_t> part,
                             ArrayRef<int64_t> whole);
 

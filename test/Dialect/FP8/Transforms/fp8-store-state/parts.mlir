@@ -2,6 +2,8 @@
 // RUN: fp8-opt %s --split-input-file --fp8-resolve-recipe="recipe=none set=optimizer.moment1.format=f8E4M3FN set=optimizer.moment1.tile=tensor set=optimizer.moment1.scaling=delayed" --fp8-store-state=emit-remarks 2>&1 | FileCheck %s --check-prefix=DELAYED
 // RUN: fp8-opt %s --split-input-file --fp8-resolve-recipe="recipe=none set=optimizer.moment1.format=f8E4M3FN set=optimizer.moment1.tile=1x128 set=optimizer.min_elements=4096" --fp8-store-state=emit-remarks 2>&1 | FileCheck %s --check-prefix=GROUPS
 
+// RUN: fp8-opt %s --split-input-file --fp8-resolve-recipe="recipe=none set=optimizer.moment1.format=f8E4M3FN set=optimizer.moment1.tile=1x128 set=optimizer.moment1.expand=true set=optimizer.min_elements=4096" --fp8-store-state=emit-remarks 2>&1 | FileCheck %s --check-prefix=EXPANDED
+
 // A rank stores its part with the scale of the whole, whose elements are what
 // counts. What begins a run is whole.
 // CHECK: stored as f8E4M3FN (scales: tensor): moment1 m of w
@@ -20,7 +22,7 @@
 // CHECK-SAME: !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>
 // CHECK-SAME: -> (tensor<64x64xf32>
 
-// DELAYED: stays f32: moment1 m of w, 2048 elements of f32: each rank has a part of it, which takes current scales, without expansion, of the whole or of groups in one part
+// DELAYED: stays f32: moment1 m of w, 2048 elements of f32: each rank has a part of it, which takes current scales, of the whole or of groups in one part
 // DELAYED-NOT: fp8.all_reduce
 
 // Groups along the columns, which two ranks have, and where a rank has all of
@@ -32,6 +34,17 @@
 // GROUPS-NOT: fp8.all_reduce
 // GROUPS-LABEL: func.func private @fp8_store(
 // GROUPS-SAME: -> (!fp8.scaled<64x64xf8E4M3FN, tile = [1, 128], scale = f32>
+
+// A rank has the ranges of its groups, and the begin of a run has those of all.
+// EXPANDED-LABEL: func.func public @rows(
+// EXPANDED-SAME: !fp8.scaled<32x64xf8E4M3FN, tile = [1, 128], scale = f32>
+// EXPANDED-SAME: tensor<32x1xf32> {fp8.kind = "moment1", fp8.path = "m.center", fp8.role = "state", stablehlo.part = {offsets = dense<{{\[}}[0, 0], [32, 0]]> : tensor<2x2xi64>, whole = array<i64: 64, 1>}}
+// EXPANDED-SAME: fp8.path = "m.exponent", fp8.role = "state", stablehlo.part = {offsets = dense<{{\[}}[0, 0], [32, 0]]> : tensor<2x2xi64>, whole = array<i64: 64, 1>}}
+// EXPANDED-NOT: fp8.all_reduce
+// EXPANDED-LABEL: func.func private @fp8_store(
+// EXPANDED-SAME: -> (!fp8.scaled<64x64xf8E4M3FN, tile = [1, 128], scale = f32>
+// EXPANDED-SAME: tensor<64x1xf32>
+
 func.func public @main(
     %w: tensor<64x32xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state", stablehlo.part = {whole = array<i64: 64, 64>, offsets = dense<[[0, 0], [0, 32]]> : tensor<2x2xi64>}},
     %m: tensor<64x32xf32> {fp8.kind = "moment1", fp8.parameter = "w", fp8.path = "m", fp8.role = "state", stablehlo.part = {whole = array<i64: 64, 64>, offsets = dense<[[0, 0], [0, 32]]> : tensor<2x2xi64>}},
