@@ -16,8 +16,7 @@ using Kind = Layout::Kind;
 // Values
 //===----------------------------------------------------------------------===//
 
-/// Returns the value that all elements of a constant have.
-static std::optional<double> constantOf(Value value) {
+std::optional<double> fp8::constantOf(Value value) {
   while (Operation *def = value.getDefiningOp()) {
     if (isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
             stablehlo::ConvertOp>(def)) {
@@ -941,7 +940,8 @@ LogicalResult Propagation::visitSort(Operation *op, int64_t dim) {
   int64_t along = dim < 0 ? dim + rank : dim;
   return visitAlongRows(
       op, [&](int64_t other) { return other != along; },
-      "it puts the rows in an order");
+      "it puts the rows in an order, and no median or other quantile of all "
+      "rows follows from those of each rank");
 }
 
 /// Handles ops on windows, none of which may contain several rows.

@@ -12,6 +12,9 @@
 
 namespace mlir::fp8 {
 
+/// Returns the value that all elements of a constant have.
+std::optional<double> constantOf(Value value);
+
 /// Computes the layouts of all values of a function from those of its
 /// arguments. Collects the partial values that an op needs whole, because it is
 /// not linear in them. An op that cannot be computed row by row is an error.
@@ -35,6 +38,9 @@ public:
   Layout layoutOf(Value value) const;
   /// Returns the layout of a value before it is reduced over the ranks.
   Layout partOf(Value value) const { return layouts.lookup(value); }
+  /// Whether a value that is the same on all ranks follows from completed sums
+  /// and arguments without constants, one of which could count rows.
+  bool isFreeOfCounts(Value value) const;
   /// Returns the ops that divide a completed sum by the number of its elements
   /// on one rank.
   ArrayRef<Operation *> getDivided() const { return divided; }
@@ -79,9 +85,6 @@ private:
   linear(Operation *op, llvm::function_ref<Layout(Value)> layoutOf) const;
   std::optional<Layout>
   scaled(Operation *op, llvm::function_ref<Layout(Value)> layoutOf) const;
-  /// Whether a value that is the same on all ranks follows from completed sums
-  /// and arguments without constants, one of which could count rows.
-  bool isFreeOfCounts(Value value) const;
   /// Returns a layout as that of the part of a sum that the value follows from,
   /// if it was completed before; else as it is.
   Layout asPart(Value value) const;

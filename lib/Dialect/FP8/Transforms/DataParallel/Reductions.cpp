@@ -1,6 +1,7 @@
 //===- Reductions.cpp - How values are reduced over ranks -----------------===//
 
 #include "Reductions.h"
+#include "Means.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -163,6 +164,10 @@ void Reductions::findSources() {
   });
 }
 
+bool Reductions::isMean(Value value, const Layout &part) const {
+  return (part.isMean && !part.byCount) || Means(layouts).isMean(value);
+}
+
 /// Finds out whether a partial value of the loss adds up means, and sums that
 /// are divided by a count.
 void Reductions::findTermsOf(Value value, bool &mean, bool &byCount) {
@@ -170,9 +175,10 @@ void Reductions::findTermsOf(Value value, bool &mean, bool &byCount) {
     Layout part = layouts.partOf(source);
     if (!part.isPartial(Reduction::Sum))
       return false;
-    mean |= part.isMean && !part.byCount;
+    bool isMean = this->isMean(source, part);
+    mean |= isMean;
     byCount |= part.byCount;
-    return !part.isMean && !part.byCount;
+    return !isMean && !part.byCount;
   });
 }
 
@@ -181,7 +187,7 @@ void Reductions::proveLoss() {
   isScaled = true;
   for (Value term : lossTerms) {
     Layout part = layouts.partOf(term);
-    mean &= part.isMean && !part.byCount;
+    mean &= isMean(term, part);
     byCount &= part.byCount;
     isScaled &= part.isCounted && std::abs(part.factor) != 1;
     findTermsOf(term, anyMean, anyByCount);
@@ -205,6 +211,8 @@ void Reductions::findLossFactors() {
         !llvm::is_contained(lossFactors, std::abs(part.factor)))
       lossFactors.push_back(std::abs(part.factor));
   }
+  for (Value term : lossTerms)
+    llvm::append_range(lossFactors, Means(layouts).factorsOf(term));
 }
 
 LogicalResult Reductions::emitMixedLoss() {
@@ -480,13 +488,20 @@ LogicalResult Reductions::verifyDivisors() {
 /// loss.
 std::optional<Reduction> Reductions::reductionOfOther(Value value,
                                                       const Layout &part) {
-  if (part.isMean && !part.byCount)
+  if (isMean(value, part))
     return Reduction::Mean;
   if (part.byCount)
     return Reduction::Sum;
   if (part.isPlainSum() && (part.learned || isPlainCount(value)))
     return Reduction::Sum;
   return std::nullopt;
+}
+
+/// Whether a gradient is divided by the number of rows, although the loss is
+/// said to be a sum. The divisor would be that of one rank.
+bool Reductions::isMeanOfSum(Value value, const Layout &part) {
+  return !proven && given == Reduction::Sum && part.isMean && !part.byCount &&
+         entersState(value) && !seedsOf(value).ofLoss;
 }
 
 FailureOr<Reduction> Reductions::reductionOf(Value value, StringRef label) {
@@ -506,6 +521,12 @@ FailureOr<Reduction> Reductions::reductionOf(Value value, StringRef label) {
     if (proven == Reduction::Sum ? seeds.count : seeds.ofLoss)
       gradient = Answer::Yes;
   }
+  if (gradient == Answer::Yes && isMeanOfSum(value, part))
+    return emitError(value.getLoc())
+           << "expected a gradient of a loss that is a sum but got one that is "
+              "divided by the number of its rows: divide the loss by it, or "
+              "the update ('"
+           << label << "')";
   if (gradient == Answer::Yes)
     return reductionOfLoss();
   std::optional<Reduction> found = reductionOfOther(value, part);

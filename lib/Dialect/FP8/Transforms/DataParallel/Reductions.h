@@ -60,9 +60,12 @@ private:
   Seeds seedsOf(Value value);
   bool reachesParameter(Value value);
   Answer isGradient(Value value, const Layout &part);
+  bool isMeanOfSum(Value value, const Layout &part);
   LogicalResult verifyDivisorsOf(Value sum);
   bool isPlainCount(Value value);
   bool isRunningAverage(Value value, const Layout &part);
+  /// Whether a partial sum is divided by a number of rows.
+  bool isMean(Value value, const Layout &part) const;
   std::optional<Reduction> reductionOfOther(Value value, const Layout &part);
   FailureOr<Reduction> reductionOfLoss();
   LogicalResult emitMixedLoss();

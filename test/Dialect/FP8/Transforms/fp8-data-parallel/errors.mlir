@@ -48,7 +48,7 @@ func.func public @main(
         tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
-  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it puts the rows in an order}}
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it puts the rows in an order, and no median or other quantile of all rows follows from those of each rank}}
   %y = "stablehlo.sort"(%y0) <{dimension = 0 : i64}> ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     %1 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
@@ -336,4 +336,23 @@ func.func public @main(%x: tensor<2x8xf32> {fp8.path = "x", fp8.role = "batch"})
 func.func public @main(%w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"})
     -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"}) {
   return %w : tensor<8xf32>
+}
+
+// -----
+
+// A product with 1/16 before the sum is no proof: it may be another constant.
+// expected-error @+1 {{expected the loss to be a mean over the batch}}
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<6.250000e-02> : tensor<16xf32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %part = stablehlo.multiply %y, %n : tensor<16xf32>
+  %loss = stablehlo.reduce(%part init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %g = stablehlo.dot_general %x, %part, contracting_dims = [0] x [0] : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8xf32>
+  %new = stablehlo.subtract %w, %g : tensor<8xf32>
+  return %new, %loss : tensor<8xf32>, tensor<f32>
 }

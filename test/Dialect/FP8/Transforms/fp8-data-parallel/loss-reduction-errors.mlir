@@ -38,3 +38,22 @@ func.func public @main(
   %loss = stablehlo.add %mean, %m : tensor<f32>
   return %w, %loss : tensor<8xf32>, tensor<f32>
 }
+
+// -----
+
+// The gradient is divided by the rows of one rank, and the loss is not.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<8xf32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %loss = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %g = stablehlo.dot_general %x, %y, contracting_dims = [0] x [0] : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8xf32>
+  // expected-error @+1 {{expected a gradient of a loss that is a sum but got one that is divided by the number of its rows: divide the loss by it, or the update ('gradient w')}}
+  %mean = stablehlo.divide %g, %n : tensor<8xf32>
+  %new = stablehlo.subtract %w, %mean : tensor<8xf32>
+  return %new, %loss : tensor<8xf32>, tensor<f32>
+}
