@@ -200,6 +200,15 @@ def run(command, check=True, timeout=600, **kwargs):
     return result
 
 
+def on_ranks(launcher, ranks, command):
+    """Returns the command that runs a command of fp8-run or fp8-train on several ranks, and its environment. One rank needs no launcher."""
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    if ranks > 1:
+        oversubscribe = ["--oversubscribe"] if "openmpi" in str(launcher) else []
+        command = [launcher, *oversubscribe, "-n", ranks, *command, "--data-parallel"]
+    return command, os.environ | allowed
+
+
 def run_cases(cases, names, fixture, before=lambda: None):
     """Runs the cases with these names, or all cases; a failure does not stop the others."""
     names, failed = names or list(cases), []

@@ -252,11 +252,8 @@ class Fixture:
         feeds = [part for key in self.keys for part in ("--batch", f"batch['{key}']={rows}:{key}")]
         command = [self.fp8_run, step, "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
                    "--steps", steps, "--threads", 1, "--out", out, *options, *t.quick_options]  # fmt: skip
-        if ranks > 1:
-            oversubscribe = ["--oversubscribe"] if "openmpi" in str(self.launcher) else []
-            command = [self.launcher, *oversubscribe, "-n", ranks, *command, "--data-parallel"]
-        allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        return subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | allowed)
+        command, environment = t.on_ranks(self.launcher, ranks, command)
+        return subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
     def run(self, folder, ranks, recipe, *options, steps=STEPS, name="", resume=False):
         """Returns the losses, and the state after the last step."""

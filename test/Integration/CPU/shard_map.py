@@ -164,11 +164,8 @@ class Fixture:
         words = [] if program else ["--recipe", recipe]
         command = [program or self.fp8_run, step or folder / "step.mlir", "--init", folder / "init.safetensors", *feeds, *words,
                    "--steps", steps, "--threads", 1, "--out", out, *options]  # fmt: skip
-        if ranks > 1:
-            oversubscribe = ["--oversubscribe"] if "openmpi" in str(self.launcher) else []
-            command = [self.launcher, *oversubscribe, "-n", ranks, *command, "--data-parallel"]
-        allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        done = t.run(command, check=False, timeout=300, env=os.environ | allowed)
+        command, environment = t.on_ranks(self.launcher, ranks, command)
+        done = t.run(command, check=False, timeout=300, env=environment)
         return done, out
 
     def losses(self, folder, recipe, *options):

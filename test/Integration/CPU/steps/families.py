@@ -68,3 +68,5 @@ class Step:
     scales: dict = field(default_factory=dict)
     # Additional settings with which a preset is trained, by the preset's name.
     settings: dict = field(default_factory=dict)
+    # The presets that a step for several ranks is trained with.
+    presets: tuple = ()

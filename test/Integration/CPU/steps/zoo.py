@@ -100,31 +100,37 @@ def dots_of(text):
     return count("main")
 
 
-def check_tensorwise(export, log, none, folder):
-    """Every dot has a verdict, linear ones are FP8, and the loss is as good."""
-    report = json.loads((folder / "tensorwise" / "verdicts.json").read_text())["dots"]
+def check_dots(export, out):
+    """Every dot of a run has a verdict. Returns the verdicts and those of linear layers."""
+    report = json.loads((out / "verdicts.json").read_text())["dots"]
     for row in report:
         assert row["verdict"] == "fp8" or row["reason"], f"expected a reason in {row}"
     dots = dots_of(export.text) - export.step.repeated
     assert len(report) == dots, f"expected verdicts of {dots} dots but got {len(report)}"
     linear = [row for row in report if row["category"] == "linear"]
-    in_loops = sum(bool(row["loops"]) for row in report)
-    assert not in_loops or "stablehlo.while" in export.text, f"expected no dot in a loop but got {in_loops}"
-    for row in report:
-        assert bool(row["loops"]) == any("in a loop" in note or "in loops" in note for note in row["notes"]), f"expected a note of the loop in {row}"
-    for row in linear:
-        assert row["verdict"] == "fp8" or "loop" in row["reason"], f"expected a linear dot in FP8 but got {row}"
     roles = Counter(row["role"] for row in linear)
     got = tuple(roles[role] for role in ("forward", "dgrad", "wgrad"))
     want = export.step.linear
     want = (want,) * 3 if isinstance(want, int) else want
     others = Counter((row["category"], row["role"]) for row in report if row["category"] != "linear")
     assert want is None or got == want, f"expected {want} linear dots but got {got} and {dict(others)}"
+    return report, linear
+
+
+def check_tensorwise(export, log, none, folder):
+    """Every dot has a verdict, linear ones are FP8, and the loss is as good."""
+    report, linear = check_dots(export, folder / "tensorwise")
+    in_loops = sum(bool(row["loops"]) for row in report)
+    assert not in_loops or "stablehlo.while" in export.text, f"expected no dot in a loop but got {in_loops}"
+    for row in report:
+        assert bool(row["loops"]) == any("in a loop" in note or "in loops" in note for note in row["notes"]), f"expected a note of the loop in {row}"
+    for row in linear:
+        assert row["verdict"] == "fp8" or "loop" in row["reason"], f"expected a linear dot in FP8 but got {row}"
     last = lambda log: np.mean(t.losses(log)[-LAST:])
     gap = abs(last(log) - last(none))
     assert gap <= export.step.gap, f"expected tensorwise within {export.step.gap} nats of {last(none):.4f} but got {last(log):.4f}"
     fp8 = sum(row["verdict"] == "fp8" for row in report)
-    return gap, f"{fp8} of {dots} dots FP8, {in_loops} in loops"
+    return gap, f"{fp8} of {len(report)} dots FP8, {in_loops} in loops"
 
 
 def signature(fp8_run, module):
