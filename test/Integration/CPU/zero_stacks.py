@@ -4,6 +4,7 @@ of the stacks, holds no other bytes of the state, and computes the same bits as 
     python zero_stacks.py FP8_RUN FOLDER LAUNCHER [CASE...]
 """
 
+import dataclasses
 import functools
 import json
 import pathlib
@@ -55,6 +56,21 @@ def llama(optimizer):
     return ranks.Case(loss, weights(random), {"tokens": tokens}, optimizer())
 
 
+def nested(optimizer):
+    """Has a loop over two groups of three layers each."""
+    case = llama(optimizer)
+    grouped = lambda x: np.concatenate([x, 0.9 * x[:1]]).reshape(2, 3, *x.shape[1:])
+    case.params["layers"] = jax.tree.map(grouped, case.params["layers"])
+
+    def loss(params, batch):
+        x = params["embed"][batch["tokens"][:, :-1]]
+        x, _ = jax.lax.scan(lambda x, group: jax.lax.scan(layer, x, group), x, params["layers"])
+        logp = jax.nn.log_softmax(norm(x, params["norm"]) @ params["head"])
+        return -jnp.mean(jnp.take_along_axis(logp, batch["tokens"][:, 1:, None], -1))
+
+    return dataclasses.replace(case, loss=loss)
+
+
 def adamw():
     return optax.chain(optax.clip_by_global_norm(0.5), optax.adamw(1e-2, weight_decay=0.1))
 
@@ -70,7 +86,7 @@ class Fixture(ranks.Fixture):
     """Every rank reads four rows, whatever the number of ranks."""
 
     def prepare(self, name):
-        case, folder = llama(OPTIMIZERS[name]), self.folder / name
+        case, folder = nested(adamw) if name == "nested" else llama(OPTIMIZERS[name]), self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
         opt = case.optimizer.init(case.params)
         save_file(case.batch, folder / "rows.safetensors")
@@ -99,6 +115,10 @@ def expect_even(out, count, masters):
     assert len(slices) == count, f"expected {count} stacks in slices but got {[row for row in state if 'shard' in row]}"
     assert max(shares) - min(shares) < max(slices.values()), f"expected ranks that differ by less than a slice of {max(slices.values())} bytes but got {shares}"
     assert step["shards"] == shares[0]
+    expect_touched(step, state)
+
+
+def expect_touched(step, state):
     # The first and the last page of each tensor may also hold bytes of other ranks.
     own = step["arguments"] + step["results"] + 2 * PAGE * sum("shard" in row for row in state)
     everything = sum(row["bytes"] for row in state)
@@ -131,6 +151,21 @@ def dealt(name, recipe, count, masters, fixture):
         same(found, want)
 
 
+def dealt_nested(recipe, slices, fixture):
+    """Stacks that two loops count have slices along the outer one, or are whole with a reason if that reads several layers at once."""
+    folder = fixture.prepare("nested")
+    (rows, want) = fixture.run(folder, 3, recipe, name=f"{recipe}-plain", steps=3)
+    (found_rows, found) = fixture.run(folder, 3, recipe, "--zero", 1, name=f"{recipe}-zero", steps=3)
+    assert [row["loss"] for row in rows] == [row["loss"] for row in found_rows], f"expected losses {rows} but got {found_rows}"
+    same(found, want)
+    memory = json.loads((folder / f"{recipe}-zero" / "memory.json").read_text())
+    stacks = [row for row in memory["plan"]["state"] if ".mu['layers']['qkv']" in row["path"] or ".nu['layers']['qkv']" in row["path"]]
+    assert len(stacks) == 2 and all(row["slices"] == slices for row in stacks), f"expected {slices} slices but got {stacks}"
+    assert slices > 1 or all("reads several slices at once" in row["whole_reason"] for row in stacks), f"expected a reason but got {stacks}"
+    assert memory["step"]["shards"] == memory["shards_by_rank"][0]
+    expect_touched(memory["step"], memory["plan"]["state"])
+
+
 # Optimizer, recipe, the number of stacks that have slices, and the number of those whose masters
 # are dealt: dots read the payloads of these, except for the smoothed down projections, which other
 # ops read, too.
@@ -148,4 +183,5 @@ CASES = {
 if __name__ == "__main__":
     fixture = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3])
     cases = {name: functools.partial(dealt, *about) for name, about in CASES.items()}
+    cases |= {f"nested {recipe}": functools.partial(dealt_nested, recipe, slices) for recipe, slices in (("none", 2), ("tensorwise", 1))}
     t.run_cases(cases, sys.argv[4:], fixture)
