@@ -138,10 +138,11 @@ void Analyzer::findForwardSlice() {
 /// Adds the forward pass of losses that are not returned, which are only
 /// visible by their gradients. If the returned losses read a parameter in no
 /// dot, the first dot that does belongs to the forward pass, because the dots
-/// of the backward pass depend on it.
+/// of the backward pass depend on it. (A weight may be computed again for the
+/// backward pass, for instance gathered from several ranks.)
 void Analyzer::addForwardOfOtherLosses() {
-  DenseSet<Value> read;
-  SmallVector<std::pair<Value, stablehlo::DotGeneralOp>> first;
+  DenseSet<unsigned> read;
+  SmallVector<std::pair<unsigned, stablehlo::DotGeneralOp>> first;
   function.walk<WalkOrder::PreOrder>([&](stablehlo::DotGeneralOp dot) {
     if (isInnerProduct(dot))
       return;
@@ -149,16 +150,17 @@ void Analyzer::addForwardOfOtherLosses() {
       Value root = views.getViewRoot(operand, dot);
       if (origins.get(root) != Origin::Weight || !isTrained(root))
         continue;
+      unsigned number = numbers.get(root);
       if (forwardSlice.contains(dot))
-        read.insert(root);
-      else if (llvm::none_of(first,
-                             [&](auto &entry) { return entry.first == root; }))
-        first.push_back({root, dot});
+        read.insert(number);
+      else if (llvm::none_of(
+                   first, [&](auto &entry) { return entry.first == number; }))
+        first.push_back({number, dot});
     }
   });
   SmallVector<Value> roots;
-  for (auto [root, dot] : first)
-    if (!read.contains(root))
+  for (auto [number, dot] : first)
+    if (!read.contains(number))
       roots.push_back(dot->getResult(0));
   forwardSlice.insert_range(getSlice(roots, /*throughSteps=*/false));
 }
