@@ -97,6 +97,7 @@ private:
   void pairLastValues();
   bool pairsAreInOrder();
   bool areAlike(ArrayRef<unsigned> results);
+  void pairNamesakes();
   void pairByPlace();
   LogicalResult checkFrozen();
   bool areToldApart(unsigned arg, unsigned result) const;

@@ -668,7 +668,9 @@ void SignatureAnalyzer::pairRest() {
     if (count[readers[arg].front()] == 1)
       pair(arg, readers[arg].front(), "nothing else reads it");
   pairLastValues();
-  if (!argsAreNamed || !resultsAreNamed)
+  if (argsAreNamed && resultsAreNamed)
+    pairNamesakes();
+  else
     pairByPlace();
   pairDonated();
 }
@@ -801,6 +803,27 @@ bool SignatureAnalyzer::mayReplaceScalar(unsigned arg, unsigned result) {
          llvm::any_of(signature.results, [&](const SignatureResult &other) {
            return argOfResult[other.index] && isBeside(other.index);
          });
+}
+
+/// Pairs a scalar with the only result at its position in a tree that may be
+/// its next value, even if gradients depend on it: a search begins with the
+/// last step size, and computes gradients at its trial points.
+void SignatureAnalyzer::pairNamesakes() {
+  for (const SignatureArg &arg : signature.args) {
+    if (resultOfArg[arg.index] || !isScalar(arg.type) ||
+        forcedRoles.count(arg.index))
+      continue;
+    auto fits = [&](const SignatureResult &result) {
+      return !argOfResult[result.index] && result.type == arg.type &&
+             (!loss || *loss != result.index) &&
+             haveSamePlace(arg.path, result.path) &&
+             mayReplaceScalar(arg.index, result.index);
+    };
+    auto found = llvm::find_if(signature.results, fits);
+    if (found != signature.results.end() &&
+        std::none_of(std::next(found), signature.results.end(), fits))
+      pair(arg.index, found->index, "same position in a tree");
+  }
 }
 
 /// Returns true if names show that `result` is not the next value of `arg`. A

@@ -116,6 +116,8 @@ static bool sameFrom(const Candidate &a, const Candidate &b) {
 
 /// Scores that differ by less count as equal.
 constexpr double kTie = 1e-9;
+/// Positions in trees alone score no more than this.
+constexpr double kWeak = 0.021;
 
 //===----------------------------------------------------------------------===//
 // Matching
@@ -204,7 +206,12 @@ bool TreeMatcher::advance() {
   }
   SmallVector<Candidate> alive;
   llvm::copy_if(candidates, std::back_inserter(alive),
-                [](const Candidate &c) { return c.score > 0; });
+                [](const Candidate &c) { return c.score > kWeak; });
+  // A position is only evidence for what is left then.
+  if (alive.empty())
+    llvm::copy_if(
+        candidates, std::back_inserter(alive),
+        [&](const Candidate &c) { return c.score > 0 && !isPartOfAnother(c); });
   if (alive.empty()) {
     // Data flow is no evidence for the rest.
     if (!assignOnlyWay(candidates)) {

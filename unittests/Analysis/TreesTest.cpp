@@ -120,4 +120,23 @@ TEST_F(TreesTest, TiesAreReportedWhereTheOrderIsNotKept) {
                                       "result[0]"}));
 }
 
+TEST_F(TreesTest, APositionIsNoEvidenceForAPartOfAnotherTree) {
+  // The last gradient has no argument, and the teacher has its structure.
+  SmallVector<TreeLeaf> from, to;
+  for (StringRef tree : {"teacher", "state[0]"})
+    for (StringRef leaf : {"['head']['b']", "['head']['w']"})
+      from.push_back({(tree + leaf).str(), tensor({4})});
+  for (StringRef tree : {"result[0]", "result[1][1].grad"})
+    for (StringRef leaf : {"['head']['b']", "['head']['w']"})
+      to.push_back({(tree + leaf).str(), tensor({4})});
+  auto score = [](unsigned arg, unsigned result) -> double {
+    bool isState = arg >= 2, isGradient = result >= 2;
+    return isState ? (arg == result + 2 ? 3 : 0)
+                   : (isGradient && arg == result - 2 ? 0.02 : 0);
+  };
+  EXPECT_EQ(match(from, to, score),
+            (std::vector<std::string>{"-", "-", "result[0]['head']['b']",
+                                      "result[0]['head']['w']"}));
+}
+
 } // namespace
