@@ -103,6 +103,8 @@ OPTAX = {
 SEARCHES = {"lbfgs", "lbfgs_backtracking", "sgd_backtracking", "sgd_zoom", "sophia"}
 # These divide a gradient by an earlier one: if rounding made that small, the loss leaps, and recovers.
 LEAPING = {"acprop"}
+# They step by the sign of a gradient or of an average.
+SIGNED = {"sign_sgd", "signum", "lion", "rprop"}
 # Their factories take no rate, or only a constant one.
 FIXED = {name for name, (_, options) in OPTAX.items() if options.get("learning_rate", 0) is not None}
 
@@ -282,4 +284,5 @@ def by_hand(name):
 
 
 def searches(name):
-    return name in SEARCHES
+    """Returns whether the losses of an optimizer's objective decide its steps."""
+    return name in SEARCHES or name == "hand_rollback"

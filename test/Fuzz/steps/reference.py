@@ -20,6 +20,9 @@ TINY = float(np.finfo(np.float32).tiny)
 ULPS = 4
 # The XLA options that random_steps.py disables.
 OPTIMIZED = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False, "xla_cpu_use_fusion_emitters": True}
+# With such losses the range of gradients exceeds that of narrow moments: if a second moment is flushed to
+# zero and the first is not, an update is the gradient over epsilon.
+HUGE = 1e9
 # These round what they keep to fewer bits.
 ROUNDING = {"adam_bf16_moments", "hand_error_feedback"}
 
@@ -149,13 +152,15 @@ def ulp(x):
 
 def tight(reference, path, want=None, before=None, steps=STEPS):
     """Returns 1e-5 of an array's movement in these steps (by default JAX's whole run), plus half an ulp
-    for each step, plus the smallest normal number, since XLA may flush subnormals to zero."""
+    for each step, plus the smallest normal number, since XLA may flush subnormals to zero. A scalar may
+    be a sum (see SUM)."""
     if want is None:
         want, before = reference.export.final[path], reference.export.initial[path]
     if not jnp.issubdtype(want.dtype, jnp.floating):
         return 0.0
     moved = distance(want, before)
-    return 1e-5 * (moved if np.isfinite(moved) else 0) + steps / 2 * (ulp(want) + difference_ulp(reference, path)) + float(jnp.finfo(want.dtype).tiny)
+    least = SUM if want.ndim == 0 else 1e-5
+    return least * (moved if np.isfinite(moved) else 0) + steps / 2 * (ulp(want) + difference_ulp(reference, path)) + float(jnp.finfo(want.dtype).tiny)
 
 
 # State that is a difference of other state has that state's ulp.
@@ -193,9 +198,9 @@ def tolerance(reference, path, optimized=False):
 
 
 def diverges(export):
-    """Returns whether a loss is not finite or a state array overflows: then rounding decides which
-    elements do."""
+    """Returns whether a loss is not finite or beyond HUGE, or a state array overflows: then rounding decides which
+    elements do, and whether the derivative of a saturated activation is zero or a large product."""
     wide = lambda x: np.asarray(x).astype(np.float64)
     floats = [path for path, last in export.final.items() if jnp.issubdtype(last.dtype, jnp.floating)]
     overflows = any((np.isinf(wide(export.final[path])) & np.isfinite(wide(export.initial[path]))).any() for path in floats)
-    return overflows or not all(np.isfinite(row[export.loss]) for row in export.scalars)
+    return overflows or not all(np.abs(row[export.loss]) <= HUGE for row in export.scalars)

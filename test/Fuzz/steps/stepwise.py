@@ -9,6 +9,7 @@ import numpy as np
 
 from .models import STEPS
 from .module import number
+from . import optimizers
 from .reference import CHAOS, CHAOTIC_TIMES, PERTURBATIONS, SUM, TIMES, TINY, Failure, distance, tight
 
 
@@ -34,10 +35,21 @@ def check_step(module, i, before, after, row):
         moved, off = distance(want, before[path]), distance(after[path], want)
         apart = max(distance(play[path], want) for _, play in plays)
         allowed = tight(reference, path, want, before[path], 1) + (CHAOTIC_TIMES if apart >= CHAOS * moved else TIMES) * apart
-        if not off <= allowed:
+        if not off <= allowed and not few_flip(reference, after[path], want, moved, allowed):
             raise Failure("none-step", f"step {i + 1} alone: {path} ({module.names[path]}): {off:.2e} from JAX, moved {moved:.2e}, allowed {allowed:.2e}")
     for path in module.metrics():
         want, got = number(results[path]), module.scalars([row], path)[0]
         apart = max(distance(number(play[path]), want) for play, _ in plays)
         if not distance(got, want) <= SUM * np.abs(want) + TIMES * apart + TINY:
             raise Failure("none-step", f"step {i + 1} alone: {path}: expected {want} but got {got}, JAX's own are {apart:.1e} apart")
+
+
+# If an optimizer steps by the sign of a gradient, rounding decides elements whose gradient is nearly zero.
+FEW = 8
+
+
+def few_flip(reference, got, want, moved, allowed):
+    """Returns whether an optimizer that steps by signs goes the other way in a few elements alone."""
+    off = np.abs(np.asarray(got, np.float64) - np.asarray(want, np.float64))
+    flipped = off > allowed
+    return reference.choices.optimizer in optimizers.SIGNED and flipped.sum() <= max(1, off.size / FEW) and off.max() <= 2 * moved + allowed
