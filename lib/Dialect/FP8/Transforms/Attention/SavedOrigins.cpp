@@ -15,7 +15,6 @@ using stablehlo::DynamicSliceOp;
 using stablehlo::DynamicUpdateSliceOp;
 using stablehlo::IfOp;
 using stablehlo::StackingLoop;
-using stablehlo::WhileOp;
 
 const ForwardPlace::Iteration *ForwardPlace::getIteration(Block *body) const {
   const auto *found =
