@@ -87,7 +87,9 @@ static void checkGPU(const fp8_compile_options *base, const char *directory) {
   options.target = "cuda";
   check(fp8_compile(&options, &program) == FP8_ERROR_INVALID &&
             !strcmp(fp8_compiler_last_error(),
-                    "expected a target of cpu or nvptx:GPU but got 'cuda'"),
+                    "expected a target of cpu or nvptx:GPU (nvptx:sm_89, "
+                    "nvptx:sm_90a, nvptx:sm_100a, nvptx:sm_120a) but got "
+                    "'cuda'"),
         "kind of target");
   options.target = "nvptx:sm_1";
   check(fp8_compile(&options, &program) == FP8_ERROR_INVALID &&
