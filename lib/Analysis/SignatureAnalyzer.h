@@ -82,6 +82,7 @@ private:
   bool meetInUpdate(unsigned arg, unsigned other);
   void addSwaps();
   void addOldValues(unsigned arg, unsigned update);
+  std::optional<unsigned> donatedTo(unsigned arg);
   void checkHints();
   double hint(unsigned arg, unsigned result);
   void pairByTrees(ArrayRef<unsigned> args, ArrayRef<unsigned> results);

@@ -344,22 +344,26 @@ double SignatureAnalyzer::pairScore(unsigned arg, unsigned result) {
              : 0;
 }
 
+/// Returns the result that gets the buffer of an argument, if the caller
+/// donates it.
+std::optional<unsigned> SignatureAnalyzer::donatedTo(unsigned arg) {
+  auto hint = func.getArgAttrOfType<IntegerAttr>(arg, "tf.aliasing_output");
+  if (!hint || hint.getInt() < 0 || hint.getInt() >= int64_t(returned.size()))
+    return std::nullopt;
+  return hint.getInt();
+}
+
 /// JAX donates buffers by shape, so this only breaks ties.
 double SignatureAnalyzer::hint(unsigned arg, unsigned result) {
-  if (!useHints || swaps.contains({arg, result}))
-    return 0;
-  auto hint = func.getArgAttrOfType<IntegerAttr>(arg, "tf.aliasing_output");
-  return hint && hint.getInt() == int64_t(result) ? 1 : 0;
+  return useHints && !swaps.contains({arg, result}) && donatedTo(arg) == result;
 }
 
 /// Hints are wrong if they make state stand still whose old value data flow
 /// moves on to other state.
 void SignatureAnalyzer::checkHints() {
   useHints = llvm::none_of(shifted, [&](auto &entry) {
-    unsigned arg = entry.first;
-    auto hint = func.getArgAttrOfType<IntegerAttr>(arg, "tf.aliasing_output");
-    return hint && hint.getInt() < int64_t(returned.size()) &&
-           hint.getInt() >= 0 && returned[hint.getInt()] == argument(arg);
+    std::optional<unsigned> result = donatedTo(entry.first);
+    return result && returned[*result] == argument(entry.first);
   });
 }
 

@@ -454,15 +454,13 @@ LogicalResult ScheduleBuilder::convertBranches(Operation *op, Operation *copy) {
 void ScheduleBuilder::convertReturn(func::ReturnOp ret) {
   Block &entry = *builder.getBlock();
   Location loc = ret.getLoc();
-  auto pathOf = [](DictionaryAttr attrs, StringRef name) -> StringAttr {
-    return attrs ? attrs.getAs<StringAttr>(name) : StringAttr();
-  };
   llvm::StringMap<BlockArgument> arguments = argumentsByPath(func);
   SmallVector<Value> targets;
   for (auto [index, value] : llvm::enumerate(ret.getOperands())) {
     DictionaryAttr attrs = func.getResultAttrDict(index);
     BlockArgument target;
-    if (StringAttr state = pathOf(attrs, kStateAttr))
+    if (StringAttr state =
+            attrs ? attrs.getAs<StringAttr>(kStateAttr) : StringAttr())
       if (BlockArgument replaced = arguments.lookup(state.getValue()))
         target = entry.getArgument(replaced.getArgNumber());
     if (!target) {

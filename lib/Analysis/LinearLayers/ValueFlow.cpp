@@ -4,6 +4,7 @@
 
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
@@ -68,7 +69,7 @@ static Value getStoredSource(Value value) {
     auto arg = dyn_cast<BlockArgument>(stack);
     source = arg ? getLoopInvariant(arg) : getLayoutSource(stack);
     if (!source && !arg)
-      source = getReshapeSource(stack);
+      source = stablehlo::getReshapeSource(stack);
     if (!source && !arg)
       source = getStoredSource(stack);
   }
@@ -107,20 +108,6 @@ Value fp8::getLayoutSource(Value value) {
   return nullptr;
 }
 
-Value fp8::getReshapeSource(Value value) {
-  if (auto reshape = value.getDefiningOp<stablehlo::ReshapeOp>())
-    return reshape->getOperand(0);
-  // A broadcast that only adds dimensions of one element.
-  auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>();
-  if (!broadcast || !llvm::is_sorted(broadcast.getBroadcastDimensions()))
-    return nullptr;
-  Value source = broadcast->getOperand(0);
-  return cast<ShapedType>(source.getType()).getNumElements() ==
-                 cast<ShapedType>(value.getType()).getNumElements()
-             ? source
-             : Value();
-}
-
 /// Returns the operand of a concatenation that a slice extracts again: the body
 /// of an unrolled loop passes on the values of its parts this way.
 static Value getConcatenatedSource(Value value) {
@@ -131,7 +118,7 @@ static Value getConcatenatedSource(Value value) {
   while (true) {
     if (Value stored = getStoredSource(whole))
       whole = stored;
-    else if (Value source = getReshapeSource(whole))
+    else if (Value source = stablehlo::getReshapeSource(whole))
       whole = source;
     else
       break;
@@ -159,7 +146,7 @@ Value Views::getSameElementsSource(Value value, Operation *user) const {
     return source;
   if (Value source = numbers.getBranchSource(value, user))
     return source;
-  if (Value source = getReshapeSource(value))
+  if (Value source = stablehlo::getReshapeSource(value))
     return source;
   // For a layer, a rescaled tensor is the same tensor.
   if (auto rescale = value.getDefiningOp<RescaleOp>())
@@ -379,7 +366,7 @@ Value ValueNumbers::getEqual(Value result, Operation *user) const {
       value = part;
     else if (Value returned = getBranchSource(value, user))
       value = returned;
-    else if (Value source = getReshapeSource(value))
+    else if (Value source = stablehlo::getReshapeSource(value))
       value = source;
     else
       return nullptr;
@@ -400,7 +387,7 @@ static Value getSqueezedSource(Value value) {
   auto result = dyn_cast<OpResult>(value);
   Value source = result && isBarrier(result.getOwner())
                      ? result.getOwner()->getOperand(result.getResultNumber())
-                     : getReshapeSource(value);
+                     : stablehlo::getReshapeSource(value);
   return source && squeeze(source) == squeeze(value) ? source : Value();
 }
 

@@ -57,11 +57,6 @@ struct DotInfo {
 /// elements as `value` in another arrangement. Returns null for other values.
 Value getLayoutSource(Value value);
 
-/// Returns the operand of a reshape, or of a broadcast that only adds
-/// dimensions of one element: it has the same elements as `value` in the same
-/// order. Returns null for other values.
-Value getReshapeSource(Value value);
-
 /// Returns the tree path of a parameter of a function; `arg<N>` if it has none.
 std::string getParameterPath(func::FuncOp function, BlockArgument parameter);
 

@@ -5,7 +5,7 @@
 #include "SmallTensors.h"
 #include "TakenUpdate.h"
 
-#include "fp8/Analysis/LinearLayers/LinearLayers.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
@@ -17,17 +17,12 @@ using stablehlo::DynamicUpdateSliceOp;
 using stablehlo::WhileOp;
 
 static bool isSlot(Type part, Type stack) {
-  ArrayRef<int64_t> slot = cast<RankedTensorType>(part).getShape();
-  return !slot.empty() && slot.front() == 1 &&
-         slot.drop_front() ==
-             cast<RankedTensorType>(stack).getShape().drop_front();
+  return stablehlo::isLayer(cast<RankedTensorType>(part).getShape(),
+                            cast<RankedTensorType>(stack).getShape());
 }
 
 Value LayerStack::getValue() const {
-  Value value = DynamicUpdateSliceOp(update).getUpdate();
-  while (Value source = getReshapeSource(value))
-    value = source;
-  return value;
+  return stablehlo::stripReshapes(DynamicUpdateSliceOp(update).getUpdate());
 }
 
 std::optional<LayerStack> fp8::matchLayerStack(WhileOp loop, unsigned carry) {

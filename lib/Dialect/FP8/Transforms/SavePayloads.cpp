@@ -44,7 +44,7 @@ struct Stack : LayerStack {
 /// shape, returns that tensor, so that its quantization is recognized.
 Value reshapeBack(OpBuilder &builder, Location loc, Value value,
                   ArrayRef<int64_t> shape) {
-  Value source = getReshapeSource(value);
+  Value source = stablehlo::getReshapeSource(value);
   if (source && tensorOf(source).getShape() == shape)
     return source;
   return makeReshape(builder, loc, value, shape);

@@ -285,6 +285,30 @@ std::optional<unsigned> stablehlo::countCutDims(ArrayRef<int64_t> shape,
   return cut;
 }
 
+Value stablehlo::getReshapeSource(Value value) {
+  if (auto reshape = value.getDefiningOp<ReshapeOp>())
+    return reshape->getOperand(0);
+  auto broadcast = value.getDefiningOp<BroadcastInDimOp>();
+  if (!broadcast || !llvm::is_sorted(broadcast.getBroadcastDimensions()))
+    return nullptr;
+  Value source = broadcast->getOperand(0);
+  return cast<ShapedType>(source.getType()).getNumElements() ==
+                 cast<ShapedType>(value.getType()).getNumElements()
+             ? source
+             : Value();
+}
+
+Value stablehlo::stripReshapes(Value value) {
+  while (Value source = getReshapeSource(value))
+    value = source;
+  return value;
+}
+
+bool stablehlo::isLayer(ArrayRef<int64_t> part, ArrayRef<int64_t> stack) {
+  return !part.empty() && part.front() == 1 &&
+         part.drop_front() == stack.drop_front();
+}
+
 std::optional<StackingLoop> stablehlo::matchStackingLoop(Value stack) {
   auto loop = stack.getDefiningOp<WhileOp>();
   std::optional<CountedLoop> counted;
@@ -299,11 +323,9 @@ std::optional<StackingLoop> stablehlo::matchStackingLoop(Value stack) {
                     ->getOperand(carry)
                     .getDefiningOp<DynamicUpdateSliceOp>();
   if (!update || update.getOperand() != body.getArgument(carry) ||
-      update->getBlock() != &body)
-    return std::nullopt;
-  ArrayRef<int64_t> part =
-      cast<RankedTensorType>(update.getUpdate().getType()).getShape();
-  if (part.front() != 1 || part.drop_front() != type.getShape().drop_front())
+      update->getBlock() != &body ||
+      !isLayer(cast<RankedTensorType>(update.getUpdate().getType()).getShape(),
+               type.getShape()))
     return std::nullopt;
   std::optional<AffineIndex> slot =
       matchAffineIndex(update.getStartIndices().front());

@@ -494,19 +494,6 @@ struct SliceOfPart : public OpRewritePattern<stablehlo::SliceOp> {
   }
 };
 
-/// An update of all elements.
-struct UpdateOfAll : public OpRewritePattern<stablehlo::DynamicUpdateSliceOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(stablehlo::DynamicUpdateSliceOp op,
-                                PatternRewriter &rewriter) const override {
-    // Start indices are clamped to zero.
-    if (op.getUpdate().getType() != op.getType())
-      return failure();
-    rewriter.replaceOp(op, op.getUpdate());
-    return success();
-  }
-};
-
 /// Sums of no products are zero.
 template <typename OpTy>
 struct ProductsOfNothing : public OpRewritePattern<OpTy> {
@@ -536,7 +523,7 @@ void stablehlo::populateSimplifyPatterns(RewritePatternSet &patterns) {
                SubtractZero, AddZero, MergeReshapes, MergeTransposes,
                MergeBroadcasts, ReduceOfUnitDims, GatherOfAll, ScatterToAll,
                ReduceOfNothing, PadOfNothing, ConcatenateOfNothing, SliceOfPart,
-               UpdateOfAll, ProductsOfNothing<stablehlo::DotGeneralOp>,
+               ProductsOfNothing<stablehlo::DotGeneralOp>,
                ProductsOfNothing<stablehlo::ConvolutionOp>>(
       patterns.getContext());
 }

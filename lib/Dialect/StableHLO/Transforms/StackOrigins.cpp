@@ -23,28 +23,6 @@ struct Stacked {
 };
 } // namespace
 
-/// Returns the value before reshapes, with the same elements.
-static Value stripReshapes(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<ReshapeOp>(op) &&
-        !(isa<BroadcastInDimOp>(op) &&
-          cast<RankedTensorType>(op->getOperand(0).getType())
-                  .getNumElements() ==
-              cast<RankedTensorType>(value.getType()).getNumElements() &&
-          llvm::is_sorted(cast<BroadcastInDimOp>(op).getBroadcastDimensions())))
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
-}
-
-/// Whether a slice takes one index of the first dimension and all of the
-/// others.
-static bool isLayer(ArrayRef<int64_t> part, ArrayRef<int64_t> stack) {
-  return !part.empty() && part.front() == 1 &&
-         part.drop_front() == stack.drop_front();
-}
-
 /// Returns the value that a loop stacked for `slice`, if each iteration of the
 /// loop fills one slot of the stack.
 static std::optional<Stacked> findStacked(DynamicSliceOp slice) {

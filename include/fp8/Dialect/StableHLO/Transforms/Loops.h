@@ -40,6 +40,18 @@ struct AffineIndex {
 /// overflow.
 std::optional<AffineIndex> matchAffineIndex(Value value);
 
+/// Returns the value that `value` repeats with another shape and the same
+/// elements in the same order: the operand of a reshape, or of a broadcast that
+/// only adds dimensions of one element; null if there is none.
+Value getReshapeSource(Value value);
+
+/// Returns the value before such reshapes.
+Value stripReshapes(Value value);
+
+/// Whether a part of a stack is one index of the first dimension and all of the
+/// others.
+bool isLayer(ArrayRef<int64_t> part, ArrayRef<int64_t> stack);
+
 /// A loop that fills one slot of a stack in each iteration.
 struct StackingLoop {
   DynamicUpdateSliceOp update; ///< Writes a slot.

@@ -15,6 +15,7 @@ using stablehlo::DynamicSliceOp;
 using stablehlo::DynamicUpdateSliceOp;
 using stablehlo::IfOp;
 using stablehlo::StackingLoop;
+using stablehlo::stripReshapes;
 
 const ForwardPlace::Iteration *ForwardPlace::getIteration(Block *body) const {
   const auto *found =
@@ -22,12 +23,6 @@ const ForwardPlace::Iteration *ForwardPlace::getIteration(Block *body) const {
         return iteration.counter.getOwner() == body;
       });
   return found == iterations.end() ? nullptr : found;
-}
-
-static Value stripReshapes(Value value) {
-  while (Value source = getReshapeSource(value))
-    value = source;
-  return value;
 }
 
 //===----------------------------------------------------------------------===//
@@ -98,8 +93,7 @@ static void enterBranches(Origin &origin, Operation *reader) {
 static std::optional<Origin> findStacked(DynamicSliceOp slice,
                                          Operation *reader) {
   RankedTensorType type = tensorOf(slice.getOperand());
-  if (type.getRank() == 0 || slice.getSliceSizes().front() != 1 ||
-      slice.getSliceSizes().drop_front() != type.getShape().drop_front())
+  if (!stablehlo::isLayer(slice.getSliceSizes(), type.getShape()))
     return std::nullopt;
   Value start = slice.getStartIndices().front();
   std::optional<stablehlo::IndexRange> range = stablehlo::rangeOf(start);
@@ -159,7 +153,7 @@ Value fp8::getHolder(OpOperand &use, const ForwardPlace &place) {
   Operation *user = use.getOwner();
   if (isa<ConcatenateOp>(user) ||
       (user->getNumResults() == 1 &&
-       getReshapeSource(user->getResult(0)) == use.get()))
+       stablehlo::getReshapeSource(user->getResult(0)) == use.get()))
     return user->getResult(0);
   Operation *parent = user->getParentOp();
   if (user->hasTrait<OpTrait::IsTerminator>())

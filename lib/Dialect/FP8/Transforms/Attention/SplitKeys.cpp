@@ -16,6 +16,7 @@
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -152,8 +153,9 @@ std::optional<Cut> KeySplitter::follow(Operation *op) const {
 bool KeySplitter::isSave(Operation *op) const {
   if (op->hasTrait<OpTrait::IsTerminator>())
     return true;
-  Value source =
-      op->getNumResults() == 1 ? getReshapeSource(op->getResult(0)) : Value();
+  Value source = op->getNumResults() == 1
+                     ? stablehlo::getReshapeSource(op->getResult(0))
+                     : Value();
   if (!source)
     return false;
   auto withoutUnits = [](ArrayRef<int64_t> shape) {
