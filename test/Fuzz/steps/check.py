@@ -105,8 +105,11 @@ def check_verdicts(module, recipe):
             return
         raise Failure("import", first_error(imported.stderr))
     dots = len(re.findall(r"stablehlo\.dot_general\b", imported.stdout))
-    rows = len(json.loads((module.folder / recipe / "verdicts.json").read_text())["dots"])
-    if rows != dots:
+    verdicts = json.loads((module.folder / recipe / "verdicts.json").read_text())["dots"]
+    # A loss that needs all logits at once makes their slices again, in a second loop.
+    again = sum(row["category"] == "head" and row["role"] == "forward" and bool(row["loops"]) for row in verdicts)
+    rows = len(verdicts)
+    if not dots <= rows <= dots + (again if module.reference.choices.logits == "sliced" else 0):
         raise Failure("verdicts", f"{recipe}: expected verdicts of {dots} dots but got {rows}")
 
 
@@ -191,18 +194,21 @@ FLOOR, MOST = 0.05, 0.3
 RUNAWAY = 100
 
 
-def runs_away(export):
+def runs_away(reference, scalars=None):
     """Returns whether JAX's losses run away."""
-    want = losses(export.scalars, export)
-    return np.max(np.abs(want)) > RUNAWAY * np.abs(want[0])
+    export = reference.export
+    want = losses(export.scalars if scalars is None else scalars, export)
+    return not np.max(np.abs(want)) <= RUNAWAY * np.abs(want[0])
 
 
 def leaps_away(module, recipe, failure):
-    """Returns whether a run ended without a finite loss because losses run away in JAX, too, or because its optimizer
-    leaps: then the original step also ends like that when it starts from the run's last checkpoint."""
-    if "the loss is" not in str(failure):
+    """Returns whether a run ended without a finite loss because losses run away in JAX, too, with exact or with rounded
+    initial weights, or because its optimizer leaps: then the original step also ends like that when it starts from
+    the run's last checkpoint."""
+    if "the loss is" not in str(failure) and "the state is not finite" not in str(failure):
         return False
-    if runs_away(module.reference.export):
+    reference = module.reference
+    if runs_away(reference) or any(runs_away(reference, play[0]) for play in reference.rounded(16)):
         return True
     if module.reference.choices.optimizer not in optimizers.LEAPING:
         return False
@@ -240,7 +246,7 @@ def check_losses(module, recipe, log):
         # A fifth run sometimes exceeds the largest of four runs.
         allowed = max(allowed, TIMES * max(distance(losses(play[0], reference.export), want) for play in reference.rounded(16)))
     optimizer = reference.choices.optimizer
-    if (allowed > size or runs_away(reference.export) or optimizers.searches(optimizer) or optimizer in optimizers.LEAPING) and np.isfinite(got).all():
+    if (allowed > size or runs_away(reference) or optimizers.searches(optimizer) or optimizer in optimizers.LEAPING) and np.isfinite(got).all():
         return off / size, allowed / size
     if off > allowed and recipe in DELAYED:
         roomy = module.run(recipe, out=f"{recipe}-room", settings=ROOM)

@@ -42,6 +42,8 @@ class Case:
     batch: int = BATCH
     tokens: int = BATCH * SEQUENCE
     vocabulary: int = VOCABULARY
+    # The largest size of a slice.
+    bytes: int = BYTES
     # Adds results to the step.
     metrics: Callable = lambda params, h, labels: ()
 
@@ -187,6 +189,14 @@ def perplexity(params, h, labels):
     return jnp.exp(optax_loss(params, h, labels) / 4)
 
 
+def relative_to_largest(params, h, labels):
+    """The gradients of all rows depend on the largest logit. It reads normalized activations, which are no smaller than the
+    logits of a small vocabulary."""
+    logits = head(params, h * jax.lax.rsqrt(jnp.mean(h * h, axis=-1, keepdims=True)))
+    logits = logits / (1 + jax.lax.stop_gradient(jnp.max(jnp.abs(logits))))
+    return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+
 def preferences(params, h, labels):
     """DPO's loss: the first half of the sequences is preferred to the second."""
     of_tokens = -optax.softmax_cross_entropy_with_integer_labels(head(params, h), labels)
@@ -238,6 +248,8 @@ CASES = {
     "weighted by the loss": Case(weighted_by_loss, (8, 8)),
     "perplexity": Case(perplexity, (8, 8)),
     "preferences": Case(preferences, (8, 8)),
+    # Slices for the largest logit are of the vocabulary.
+    "relative to the largest, small vocabulary": Case(relative_to_largest, (64, 32), vocabulary=64, bytes=256),
     # Sorting needs whole tensors.
     "sorted": Case(sorted_logits, ()),
     # The loop stores all logits for the backward pass.
@@ -285,10 +297,11 @@ def distance(a, b):
     return norm({key: a[key] - b[key] for key in a})
 
 
-def slices_of(fp8_opt, path, rows):
-    """Returns the numbers of slices, and whether a tensor as large as the logits is left."""
-    done = t.run([fp8_opt, "--fp8-import", f"--fp8-quantize=recipe=none set=compute.logits_bytes={BYTES} emit-remarks", "--canonicalize", path])
+def slices_of(fp8_opt, path, rows, limit):
+    """Returns the numbers of slices, and whether a tensor as large as the logits is left. Slices are part of their layer."""
+    done = t.run([fp8_opt, "--fp8-import", f"--fp8-quantize=recipe=none set=compute.logits_bytes={limit} emit-remarks", "--canonicalize", path])
     whole = re.search(rf"= (?!stablehlo.constant).*-> tensor<({rows}|{BATCH * SEQUENCE})x{VOCABULARY}xf32>|: tensor<{rows}x{VOCABULARY}xf32>", done.stdout)
+    assert "not a linear layer" not in done.stderr, f"expected dots of layers but got {done.stderr}"
     return tuple(int(n) for n in re.findall(r"logits are computed in (\d+) slices", done.stderr)), whole and whole[0]
 
 
@@ -304,7 +317,7 @@ def check(name, fp8_opt, fp8_run, folder):
         exact = gradients_of(wide, jax.jit(make_step(dataclasses.replace(case, dtype="float32")))(wide, np.float64(x), labels)[0])
     path = folder / "step.mlir"
     path.write_text(jitted.lower(params, x, labels).as_text(debug_info=True))
-    found, whole = slices_of(fp8_opt, path, f"{x.shape[0]}x{x.shape[1]}")
+    found, whole = slices_of(fp8_opt, path, f"{x.shape[0]}x{x.shape[1]}", case.bytes)
     assert found == case.slices, f"expected {case.slices} slices but got {found}"
     assert not (case.slices and whole), f"expected no tensor as large as the logits but got {whole}"
     t.save_tree(folder / "in.safetensors", params=params, x=x, labels=labels)
@@ -312,7 +325,7 @@ def check(name, fp8_opt, fp8_run, folder):
     for threads in (1, 3):
         out = folder / f"out{threads}.safetensors"
         t.run([fp8_run, path, "--entry", "main", "--inputs", folder / "in.safetensors", "--outputs", out, "--recipe", "none",
-               "--set", f"compute.logits_bytes={BYTES}", "--threads", threads])  # fmt: skip
+               "--set", f"compute.logits_bytes={case.bytes}", "--threads", threads])  # fmt: skip
         after = t.load_tensors(out)
         moved[threads] = gradients_of(params, {key: after[f"result[0]['{key}']"] for key in params})
     assert all(np.array_equal(moved[1][key], moved[3][key]) for key in params), "expected bits that do not depend on threads"

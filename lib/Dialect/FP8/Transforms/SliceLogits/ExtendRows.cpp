@@ -4,6 +4,8 @@
 
 #include "LogitRows.h"
 
+#include "fp8/Analysis/DataFlow.h"
+
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -31,6 +33,7 @@ private:
   Value extend(Value value, const RowDim &rows, OpBuilder &builder);
   Value compute(Value value, const RowDim &rows, OpBuilder &builder);
   Value pad(Value value, int64_t dim, OpBuilder &builder) const;
+  bool hasOtherRowsOfZeros(Value value, int64_t dim) const;
   Value mask(Value value, int64_t dim, Value other, OpBuilder &builder) const;
   Operation *clone(Operation *op, const RowWork &work, OpBuilder &builder);
   void replace(Operation *op, const RowWork &work);
@@ -175,9 +178,20 @@ static Value makeRowNumber(OpBuilder &builder, Location loc, int64_t number,
           type, APInt(type.getElementTypeBitWidth(), number, true)));
 }
 
+/// Whether the other rows of `value` are zeros that a pad has added.
+bool RowExtension::hasOtherRowsOfZeros(Value value, int64_t dim) const {
+  auto pad = value.getDefiningOp<PadOp>();
+  return pad && isZero(pad.getPaddingValue()) &&
+         shapeOf(pad.getOperand())[dim] == extent &&
+         pad.getEdgePaddingLow()[dim] == first &&
+         pad.getInteriorPadding()[dim] == 0;
+}
+
 /// Replaces the elements of the other rows by `other`, a scalar.
 Value RowExtension::mask(Value value, int64_t dim, Value other,
                          OpBuilder &builder) const {
+  if (isZero(other) && hasOtherRowsOfZeros(value, dim))
+    return value;
   Location loc = value.getLoc();
   RankedTensorType type = tensorOf(value);
   auto integers = type.clone(builder.getI32Type());

@@ -274,6 +274,16 @@ Dot LogitRows::recompute(DenseSet<Operation *> &others) {
   }
   for (auto [op, copy] : copies.getOperationMap())
     others.insert(copy);
-  Value copy = copies.lookupOrNull(dot->getResult(0));
-  return copy ? copy.getDefiningOp<Dot>() : nullptr;
+  Value logits = copies.lookupOrNull(dot->getResult(0));
+  if (!logits)
+    return nullptr;
+  // The backward pass reads what the copy reads: its layer is that of the copy.
+  auto copy = logits.getDefiningOp<Dot>();
+  for (auto [operand, barrier] :
+       llvm::zip_equal(dot->getOperands(), copy->getOperands()))
+    operand.replaceUsesWithIf(barrier, [&, barrier = barrier](OpOperand &use) {
+      return late.contains(use.getOwner()) &&
+             copy->isBeforeInBlock(use.getOwner());
+    });
+  return copy;
 }
