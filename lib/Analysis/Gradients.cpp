@@ -10,18 +10,33 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Returns true if a slice selects one element of a stack, such as the weights
-/// of one layer: one index of one dimension, and all of the others.
-static bool isOneOfStack(stablehlo::SliceOp slice) {
-  ArrayRef<int64_t> whole = shapeOf(slice.getOperand().getType()),
-                    part = shapeOf(slice.getType());
-  unsigned numCut = 0;
-  for (auto [from, to] : llvm::zip_equal(whole, part)) {
-    if (from != to && to != 1)
-      return false;
-    numCut += from != to;
+/// Returns the dimension that a slice cuts, if it is the only one.
+static std::optional<unsigned> cutDimension(stablehlo::SliceOp slice) {
+  std::optional<unsigned> cut;
+  for (auto [dim, from, to] : llvm::enumerate(
+           shapeOf(slice.getOperand().getType()), shapeOf(slice.getType()))) {
+    if (from == to)
+      continue;
+    if (cut)
+      return std::nullopt;
+    cut = dim;
   }
-  return numCut == 1;
+  return cut;
+}
+
+/// Returns true if a slice selects elements of a stack: one, such as the
+/// weights of a layer, or several that are read one by one, such as the layers
+/// that are left over when a loop is unrolled.
+static bool isOfStack(stablehlo::SliceOp slice) {
+  std::optional<unsigned> cut = cutDimension(slice);
+  if (!cut)
+    return false;
+  return shapeOf(slice.getType())[*cut] == 1 ||
+         llvm::all_of(slice->getUsers(), [&](Operation *user) {
+           auto one = dyn_cast<stablehlo::SliceOp>(user);
+           return one && cutDimension(one) == cut &&
+                  shapeOf(one.getType())[*cut] == 1;
+         });
 }
 
 /// Returns true if a slice cuts off what a sum over ranks was padded with, so
@@ -47,8 +62,8 @@ static Value copyOf(OpResult result) {
           stablehlo::PadOp, stablehlo::NegOp, ExchangeOp>(op))
     return op->getOperand(0);
   if (auto slice = dyn_cast<stablehlo::SliceOp>(op))
-    return isOneOfStack(slice) || cutsOffPadding(slice) ? slice.getOperand()
-                                                        : Value();
+    return isOfStack(slice) || cutsOffPadding(slice) ? slice.getOperand()
+                                                     : Value();
   // The new part of a stack; the old content is zero or another layer's.
   if (isa<stablehlo::DynamicUpdateSliceOp>(op))
     return op->getOperand(1);
@@ -184,6 +199,8 @@ void Gradients::visit(Operation &op) {
         return;
       }
     }
+  if (auto slice = dyn_cast<stablehlo::SliceOp>(op); slice && visitPart(slice))
+    return;
   Form form = formOf(op);
   for (OpResult result : op.getResults()) {
     if (Value source = copyOf(result)) {
@@ -193,6 +210,43 @@ void Gradients::visit(Operation &op) {
     define(result, form);
     addTerms(op, form, numbers[result]);
   }
+}
+
+/// Numbers a slice of a concatenation of known parts. Returns false if it is
+/// none.
+bool Gradients::visitPart(stablehlo::SliceOp slice) {
+  std::optional<unsigned> cut = cutDimension(slice);
+  ArrayRef<unsigned> parts = forms[numberOf(slice.getOperand())].parts;
+  if (!cut || slice.getStrides()[*cut] != 1 ||
+      static_cast<int64_t>(parts.size()) !=
+          shapeOf(slice.getOperand().getType())[*cut])
+    return false;
+  Form form;
+  form.kind = Form::Sum;
+  llvm::append_range(form.parts, parts.slice(slice.getStartIndices()[*cut],
+                                             shapeOf(slice.getType())[*cut]));
+  form.operands = form.parts;
+  if (form.parts.size() == 1)
+    numbers[slice.getResult()] = form.parts.front();
+  else
+    define(slice.getResult(), form);
+  return true;
+}
+
+/// Returns the elements of a concatenation of single elements, or of such
+/// concatenations, as the body of an unrolled loop makes them.
+SmallVector<unsigned, 2> Gradients::partsOf(stablehlo::ConcatenateOp op) const {
+  SmallVector<unsigned, 2> parts;
+  for (Value operand : op->getOperands()) {
+    int64_t extent = shapeOf(operand.getType())[op.getDimension()];
+    unsigned number = numbers.lookup(operand);
+    ArrayRef<unsigned> inner =
+        extent == 1 ? ArrayRef(number) : ArrayRef(forms[number].parts);
+    if (static_cast<int64_t>(inner.size()) != extent)
+      return {};
+    llvm::append_range(parts, inner);
+  }
+  return parts;
 }
 
 void Gradients::visitBranches(Operation &op) {
@@ -233,8 +287,9 @@ Gradients::Form Gradients::formOf(Operation &op) {
   } else if (isa<stablehlo::SelectOp>(op)) {
     form.kind = Form::Sum;
     form.operands.erase(form.operands.begin());
-  } else if (isa<stablehlo::ConcatenateOp>(op)) {
+  } else if (auto concatenate = dyn_cast<stablehlo::ConcatenateOp>(op)) {
     form.kind = Form::Sum;
+    form.parts = partsOf(concatenate);
   } else if (isa<stablehlo::ReduceOp>(op) && op.getNumOperands() == 2) {
     form.kind = Form::Reduction;
     form.operands.pop_back();

@@ -50,6 +50,8 @@ private:
     enum Kind { Other, Product, Sum, Reduction };
     Kind kind = Other;
     SmallVector<unsigned, 2> operands;
+    /// The elements of a concatenation, one by one.
+    SmallVector<unsigned, 2> parts;
     /// False for scalars and constants, which occur in too many products to be
     /// evidence.
     bool isEvidence = true;
@@ -61,6 +63,8 @@ private:
   void visit(Operation &op);
   void visitLoop(Operation &loop);
   void visitBranches(Operation &op);
+  bool visitPart(stablehlo::SliceOp slice);
+  SmallVector<unsigned, 2> partsOf(stablehlo::ConcatenateOp op) const;
   /// Returns how `op` computes its results; notes the partners in a product.
   Form formOf(Operation &op);
   /// Notes a result that `op`, a sum or a selection, makes of `form`.

@@ -91,6 +91,8 @@ struct Analyzer {
   void classifyWithoutWeight(unsigned index);
   std::string getChangedParameter(Value value, Operation *user) const;
   bool matchWgrad(unsigned index, bool activationIsLhs);
+  bool matchWgradByGradient(unsigned index, bool activationIsLhs);
+  void setWgrad(unsigned index, unsigned layer, bool activationIsLhs);
   std::string getUpdatedParameter(Value gradient) const;
   std::string getParameterOfResult(unsigned result) const;
   void findHeads();
@@ -436,8 +438,8 @@ std::string Analyzer::getUpdatedParameter(Value gradient) const {
           follow(parent->getRegion(1).getArgument(index));
       } else if (isa<stablehlo::WhileOp>(user)) {
         follow(user->getRegion(1).getArgument(index));
-      } else if (auto update = dyn_cast<stablehlo::DynamicUpdateSliceOp>(user);
-                 update && index <= 1) {
+      } else if (isa<stablehlo::ConcatenateOp>(user) ||
+                 (isa<stablehlo::DynamicUpdateSliceOp>(user) && index <= 1)) {
         follow(user->getResult(0));
       } else if (!isa<stablehlo::DotGeneralOp>(user) &&
                  seen.insert(user).second) {
@@ -458,9 +460,18 @@ std::string Analyzer::getParameterOfResult(unsigned result) const {
   return path && origins.isWeight(path) ? path.str() : "";
 }
 
+static SmallVector<int64_t> getSorted(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> result(shape);
+  llvm::sort(result);
+  return result;
+}
+
+static SmallVector<int64_t> getSortedShape(Value value) {
+  return getSorted(cast<RankedTensorType>(value.getType()).getShape());
+}
+
 bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
-  DotInfo &info = dots[index];
-  auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
+  auto dot = cast<stablehlo::DotGeneralOp>(dots[index].dot);
   auto dims = dot.getDotDimensionNumbers();
   Value activation = activationIsLhs ? dot.getLhs() : dot.getRhs();
   Value gradient = activationIsLhs ? dot.getRhs() : dot.getLhs();
@@ -474,19 +485,13 @@ bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
   unsigned activationNumber = numbers.get(root);
   unsigned gradientNumber =
       numbers.get(views.getSameElementsRoot(gradient, dot));
-  auto sorted = [](ArrayRef<int64_t> shape) {
-    SmallVector<int64_t> result(shape);
-    llvm::sort(result);
-    return result;
-  };
-  SmallVector<int64_t> shape =
-      sorted(cast<RankedTensorType>(dot->getResult(0).getType()).getShape());
+  SmallVector<int64_t> shape = getSortedShape(dot->getResult(0));
 
   SmallVector<unsigned, 4> candidates;
   for (auto [i, layer] : llvm::enumerate(layers))
     if (layer.activation == activationNumber &&
         layer.activationRest == contracted &&
-        sorted(layer.weightShape) == shape)
+        getSorted(layer.weightShape) == shape)
       candidates.push_back(i);
   if (candidates.empty())
     return false;
@@ -505,12 +510,40 @@ bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
       if (dots[layers[i].info].layer == path)
         chosen = i;
   }
+  setWgrad(index, chosen, activationIsLhs);
+  return true;
+}
+
+/// Matches a dot that reads the gradient which the dgrad dot of a layer reads,
+/// and that updates the layer's parameter: its activation may be computed again
+/// in another way than in the forward pass.
+bool Analyzer::matchWgradByGradient(unsigned index, bool activationIsLhs) {
+  auto dot = cast<stablehlo::DotGeneralOp>(dots[index].dot);
+  unsigned gradient = numbers.get(views.getSameElementsRoot(
+      activationIsLhs ? dot.getRhs() : dot.getLhs(), dot));
+  SmallVector<int64_t> shape = getSortedShape(dot->getResult(0));
+  std::string path;
+  for (auto [i, layer] : llvm::enumerate(layers)) {
+    if (!llvm::is_contained(layer.gradients, gradient) ||
+        getSorted(layer.weightShape) != shape)
+      continue;
+    if (path.empty())
+      path = getUpdatedParameter(dot->getResult(0));
+    if (path.empty() || dots[layer.info].layer != path)
+      continue;
+    setWgrad(index, i, activationIsLhs);
+    return true;
+  }
+  return false;
+}
+
+void Analyzer::setWgrad(unsigned index, unsigned layer, bool activationIsLhs) {
+  DotInfo &info = dots[index];
   info.role = DotRole::Wgrad;
   info.lhs = activationIsLhs ? OperandKind::Activation : OperandKind::Gradient;
   info.rhs = activationIsLhs ? OperandKind::Gradient : OperandKind::Activation;
-  info.layer = dots[layers[chosen].info].layer;
-  layersOfDot[index] = {chosen};
-  return true;
+  info.layer = dots[layers[layer].info].layer;
+  layersOfDot[index] = {layer};
 }
 
 /// Returns the parameter that `value` was computed from by adding values that
@@ -542,7 +575,8 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
   DotInfo &info = dots[index];
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
   if (updatesParameters && (!hasLoss || !inForwardPass(info.dot)) &&
-      (matchWgrad(index, true) || matchWgrad(index, false)))
+      (matchWgrad(index, true) || matchWgrad(index, false) ||
+       matchWgradByGradient(index, true) || matchWgradByGradient(index, false)))
     return;
   if (!dot.getDotDimensionNumbers().getLhsBatchingDimensions().empty()) {
     info.role = DotRole::Attention;

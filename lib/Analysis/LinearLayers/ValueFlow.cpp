@@ -55,25 +55,75 @@ Value fp8::getLoopInvariant(BlockArgument arg) {
                                                           : Value();
 }
 
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<ShapedType>(value.getType()).getShape();
+}
+
+/// Returns the stack that `value`, some elements of it or it and more elements,
+/// comes from. If the number of layers is no multiple of those that an
+/// iteration unrolls, the loop leaves some over: those at the end in the
+/// forward pass, and those at the start in the backward pass. So the stacks of
+/// both are not the same.
+static Value getShiftedStack(Value value) {
+  if (auto slice = value.getDefiningOp<stablehlo::SliceOp>()) {
+    bool cutsFirst =
+        !shapeOf(value).empty() &&
+        shapeOf(slice.getOperand()).drop_front() == shapeOf(value).drop_front();
+    return cutsFirst ? slice.getOperand() : Value();
+  }
+  auto concatenate = value.getDefiningOp<stablehlo::ConcatenateOp>();
+  if (!concatenate || concatenate.getDimension() != 0)
+    return nullptr;
+  return *llvm::max_element(concatenate->getOperands(), [](Value a, Value b) {
+    return shapeOf(a)[0] < shapeOf(b)[0];
+  });
+}
+
+/// Returns the stack that `value` is one element of: the slice of an iteration,
+/// or of a layer that the loop leaves over.
+static Value getStackOf(Value value) {
+  if (auto slice = value.getDefiningOp<stablehlo::DynamicSliceOp>())
+    return slice->getOperand(0);
+  Value stack = value.getDefiningOp<stablehlo::SliceOp>()
+                    ? getShiftedStack(value)
+                    : Value();
+  if (!stack || shapeOf(value)[0] != 1)
+    return nullptr;
+  bool isExtended = llvm::any_of(stack.getUsers(), [](Operation *op) {
+    auto concatenate = dyn_cast<stablehlo::ConcatenateOp>(op);
+    return concatenate && concatenate.getDimension() == 0;
+  });
+  return isExtended ? stack : Value();
+}
+
+/// Returns the part of a concatenation that has a type.
+static Value getPartOfType(Value whole, Type type) {
+  if (Value source = stablehlo::getReshapeSource(whole))
+    whole = source;
+  auto concatenate = whole.getDefiningOp<stablehlo::ConcatenateOp>();
+  return concatenate && concatenate->getOperand(0).getType() == type
+             ? concatenate->getOperand(0)
+             : Value();
+}
+
 /// Returns the value that a loop stored for `value`, a slice of the loop's
 /// stack: the backward loop reads the activations of the forward loop this way.
 /// With nested loops, the stack is itself a slice of what the outer loop
 /// stored.
 static Value getStoredSource(Value value) {
-  auto slice = value.getDefiningOp<stablehlo::DynamicSliceOp>();
-  if (!slice)
-    return nullptr;
-  Value stack = slice->getOperand(0);
+  Value stack = getStackOf(value);
   for (Value source = stack; source;) {
     stack = source;
     auto arg = dyn_cast<BlockArgument>(stack);
     source = arg ? getLoopInvariant(arg) : getLayoutSource(stack);
     if (!source && !arg)
       source = stablehlo::getReshapeSource(stack);
-    if (!source && !arg)
+    if (!source && stack.getDefiningOp<stablehlo::DynamicSliceOp>())
       source = getStoredSource(stack);
+    if (!source && !arg)
+      source = getShiftedStack(stack);
   }
-  auto loop = stack.getDefiningOp<stablehlo::WhileOp>();
+  auto loop = stack ? stack.getDefiningOp<stablehlo::WhileOp>() : nullptr;
   if (!loop)
     return nullptr;
   unsigned i = getIndex(stack);
@@ -83,10 +133,15 @@ static Value getStoredSource(Value value) {
   for (Value now = getBody(loop).back().getOperand(i);
        now != getBody(loop).getArgument(i);) {
     auto update = now.getDefiningOp<stablehlo::DynamicUpdateSliceOp>();
-    if (!update || update->getOperand(1).getType() != value.getType())
+    if (!update)
+      return nullptr;
+    Value part = update->getOperand(1);
+    if (part.getType() != value.getType())
+      part = getPartOfType(part, value.getType());
+    if (!part)
       return nullptr;
     if (!stored)
-      stored = update->getOperand(1);
+      stored = part;
     now = update->getOperand(0);
   }
   return stored;
@@ -377,7 +432,7 @@ Value ValueNumbers::getEqual(Value result, Operation *user) const {
 
 /// Returns the shape without its dimensions of one element.
 static SmallVector<int64_t> squeeze(Value value) {
-  SmallVector<int64_t> shape(cast<ShapedType>(value.getType()).getShape());
+  SmallVector<int64_t> shape(shapeOf(value));
   llvm::erase(shape, 1);
   return shape;
 }

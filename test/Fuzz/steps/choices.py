@@ -160,6 +160,9 @@ def settle(c):
     # Its distances are bf16 before the first step and f32 after it.
     if c.optimizer == "distance_over_gradients" and c.dtype == "all_bf16":
         c.dtype = "masters"
+    # Adafactor's momentum is f32 and so are its updates, which apply_if_finite selects from.
+    if c.optimizer == "adafactor_momentum" and c.dtype == "all_bf16" and c.wrap == "apply_if_finite":
+        c.wrap = "none"
     # lookahead's parameters are a pair, made from f32 parameters.
     if c.wrap == "lookahead" and (c.dtype in ("masters", "all_bf16") or c.task != "supervised"):
         c.wrap = "none"

@@ -150,17 +150,20 @@ def ulp(x):
     return float(np.max(finite, initial=0)) * float(jnp.finfo(x.dtype).eps)
 
 
+FLUSHED = 64
+
+
 def tight(reference, path, want=None, before=None, steps=STEPS):
     """Returns 1e-5 of an array's movement in these steps (by default JAX's whole run), plus half an ulp
-    for each step, plus the smallest normal number, since XLA may flush subnormals to zero. A scalar may
-    be a sum (see SUM)."""
+    for each step, plus the smallest normal number for each of FLUSHED terms of a sum, since XLA may flush
+    subnormals to zero. A scalar may be a sum (see SUM)."""
     if want is None:
         want, before = reference.export.final[path], reference.export.initial[path]
     if not jnp.issubdtype(want.dtype, jnp.floating):
         return 0.0
     moved = distance(want, before)
     least = SUM if want.ndim == 0 else 1e-5
-    return least * (moved if np.isfinite(moved) else 0) + steps / 2 * (ulp(want) + difference_ulp(reference, path)) + float(jnp.finfo(want.dtype).tiny)
+    return least * (moved if np.isfinite(moved) else 0) + steps / 2 * (ulp(want) + difference_ulp(reference, path)) + FLUSHED * float(jnp.finfo(want.dtype).tiny)
 
 
 # State that is a difference of other state has that state's ulp.

@@ -18,8 +18,8 @@ def scan(block, x, layers, **options):
     return jax.lax.scan(lambda x, p: (block(p, x), None), x, layers, **options)[0]
 
 
-def scan_remat(block, x, layers):
-    return scan(jax.checkpoint(block), x, layers)
+def scan_remat(block, x, layers, **options):
+    return scan(jax.checkpoint(block), x, layers, **options)
 
 
 def scan_remat_dots(block, x, layers):
@@ -62,6 +62,47 @@ def layers_remat_saving_dots():
 def layers_unrolled_in_pairs():
     """scan with unroll=2: two layers in a body."""
     return scanned(partial(scan, unroll=2), layers=4, linear=10)
+
+
+@step
+def layers_unrolled_with_one_left_over():
+    """scan with unroll=2 over five layers: the last one is after the forward loop, the first one after the backward loop."""
+    return scanned(partial(scan, unroll=2), layers=5, linear=15)
+
+
+@step
+def layers_unrolled_with_one_left_over_remat():
+    """The same with jax.checkpoint of a layer."""
+    return scanned(partial(scan_remat, unroll=2), layers=5, linear=(27, 15, 15))
+
+
+@step
+def layers_unrolled_with_two_left_over():
+    """scan with unroll=3 over five layers: JAX makes no loop of a single iteration."""
+    return scanned(partial(scan, unroll=3), layers=5, linear=25)
+
+
+@step
+def layers_dropped_in_unrolled_scan():
+    """Layer drop by a flag of the batch, in a scan with unroll=2, trained by plain gradient descent."""
+
+    def objective(params, tokens, keep):
+        x = params["embed"][tokens[:, :-1]]
+
+        def body(x, layer):
+            p, kept = layer
+            return jax.lax.cond(kept > 0, lambda x: llama_block(p, x), lambda x: x, x), None
+
+        x, _ = jax.lax.scan(body, x, (params["layers"], keep), unroll=2)
+        return next_token_loss(rms_norm(x, params["norm"]) @ params["lm_head"], tokens[:, 1:])
+
+    def train(params, tokens, keep):
+        loss, grads = jax.value_and_grad(objective)(params, tokens, keep)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), loss
+
+    keep = np.random.default_rng(5).integers(0, 2, (STEPS, 5), dtype=np.int32)
+    return Step(train, {"params": llama_params(stacked=True, layers=5)}, {"tokens": tokens(), "keep": keep}, lambda r: r[1],
+                lambda r: {"params": r[0]}, linear=15)  # fmt: skip
 
 
 @step
