@@ -32,7 +32,9 @@ t.compile_jax_quickly()
 BATCH, QUERIES, KEYS, WIDTH, HEADS = 2, 24, 24, 16, 2
 RATE = 2.0**16
 # The number of layers in loops of each kind.
-STACKS = {"scan": 2, "remat": 2, "dropped": 2, "pairs": 4}
+STACKS = {"scan": 2, "remat": 2, "dropped": 2, "pairs": 4, "left over": 3}
+# How many of them an iteration has.
+UNROLL = {"pairs": 2, "left over": 2}
 
 
 @dataclass
@@ -501,6 +503,8 @@ CASES = {
     # Scores that loops and branches would save for the backward pass.
     "scan of pairs": Case(causal, layers="pairs", forward=2, backward=2),
     "scan of pairs of bf16": Case(f32_softmax, layers="pairs", forward=2, backward=2, dtype="bfloat16"),
+    # JAX makes no loop of a single iteration.
+    "scan of a pair and one": Case(causal, layers="left over", forward=3, backward=3),
     "scan with learned bias": Case(causal_with_bias, parameters=learned((HEADS, QUERIES, KEYS)), backward=2, layers="scan"),
     "scan with relative bias": Case(relative, parameters=learned((16, HEADS)), backward=2, layers="scan"),
     "chunks": Case(in_chunks(full_from)),
@@ -557,7 +561,7 @@ def make_loss(case):
             x, _ = jax.lax.scan(body, x, (params, extra["on"]))
         elif case.layers in STACKS:
             body = lambda y, layer: (block(layer, y, memory, extra), None)
-            x, _ = jax.lax.scan(jax.checkpoint(body) if case.layers == "remat" else body, x, params, unroll=2 if case.layers == "pairs" else 1)
+            x, _ = jax.lax.scan(jax.checkpoint(body) if case.layers == "remat" else body, x, params, unroll=UNROLL.get(case.layers, 1))
         elif case.layers == "unrolled":
             for i in range(2):
                 x = block({key: params[f"{key}{i}"] for key in ("wq", "wk", "wv", "wo")}, x, memory, extra)

@@ -2,6 +2,7 @@
 
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
 
 #include "mlir/IR/Matchers.h"
@@ -229,7 +230,8 @@ struct AddZero : public OpRewritePattern<stablehlo::AddOp> {
   }
 };
 
-/// A reshape to the same type, and a reshape of a reshape.
+/// A reshape to the same type, and a reshape of a reshape or of a broadcast that
+/// adds dimensions of one element.
 struct MergeReshapes : public OpRewritePattern<stablehlo::ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(stablehlo::ReshapeOp op,
@@ -238,11 +240,10 @@ struct MergeReshapes : public OpRewritePattern<stablehlo::ReshapeOp> {
       rewriter.replaceOp(op, op.getOperand());
       return success();
     }
-    auto inner = op.getOperand().getDefiningOp<stablehlo::ReshapeOp>();
-    if (!inner)
+    Value source = stablehlo::getReshapeSource(op.getOperand());
+    if (!source)
       return failure();
-    rewriter.replaceOpWithNewOp<stablehlo::ReshapeOp>(op, op.getType(),
-                                                      inner.getOperand());
+    rewriter.replaceOpWithNewOp<stablehlo::ReshapeOp>(op, op.getType(), source);
     return success();
   }
 };

@@ -180,3 +180,20 @@ func.func @parts(%x: tensor<2x3xf32>, %y: tensor<3x3xf32>, %i: tensor<i32>)
   %2 = stablehlo.dynamic_update_slice %x, %x, %i, %i : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<i32>, tensor<i32>) -> tensor<2x3xf32>
   return %0, %1, %both, %2 : tensor<3x3xf32>, tensor<1x2xf32>, tensor<3x3xf32>, tensor<2x3xf32>
 }
+
+// -----
+
+// A loop of one iteration stores a stack of one stack.
+// CHECK-LABEL: @stack_of_one
+// CHECK-SAME: (%[[X:.*]]: tensor<4x8xf32>, %[[Y:.*]]: tensor<4x8xf32>)
+// CHECK-NEXT: return %[[Y]]
+func.func @stack_of_one(%x: tensor<4x8xf32>, %y: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = stablehlo.broadcast_in_dim %x, dims = [1, 2] : (tensor<4x8xf32>) -> tensor<1x4x8xf32>
+  %1 = stablehlo.broadcast_in_dim %y, dims = [1, 2] : (tensor<4x8xf32>) -> tensor<1x4x8xf32>
+  %2 = stablehlo.concatenate %0, %1, dim = 0 : (tensor<1x4x8xf32>, tensor<1x4x8xf32>) -> tensor<2x4x8xf32>
+  %3 = stablehlo.broadcast_in_dim %2, dims = [1, 2, 3] : (tensor<2x4x8xf32>) -> tensor<1x2x4x8xf32>
+  %4 = stablehlo.reshape %3 : (tensor<1x2x4x8xf32>) -> tensor<2x4x8xf32>
+  %5 = stablehlo.slice %4 [1:2, 0:4, 0:8] : (tensor<2x4x8xf32>) -> tensor<1x4x8xf32>
+  %6 = stablehlo.reshape %5 : (tensor<1x4x8xf32>) -> tensor<4x8xf32>
+  return %6 : tensor<4x8xf32>
+}
