@@ -514,7 +514,17 @@ void SignatureAnalyzer::pairByFlow(ArrayRef<unsigned> args,
                   llvm::any_of(found, [&, i = i](const Ambiguity &tie) {
                     return tie.from == i;
                   });
-  if (isComplete && sumOf(pairs, inOrder) >= kNearly * sumOf(pairs, partners)) {
+  // Pairs that both agree on would make any loss look slight.
+  auto sumOfOthers = [&](ArrayRef<std::optional<unsigned>> chosen,
+                         ArrayRef<std::optional<unsigned>> other) {
+    SmallVector<std::optional<unsigned>> rest(chosen);
+    for (auto [own, theirs] : llvm::zip_equal(rest, other))
+      if (own == theirs)
+        own.reset();
+    return sumOf(pairs, rest);
+  };
+  if (isComplete && sumOfOthers(inOrder, partners) >=
+                        kNearly * sumOfOthers(partners, inOrder)) {
     partners = inOrder;
     found.clear();
   }

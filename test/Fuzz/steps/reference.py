@@ -151,6 +151,7 @@ def ulp(x):
 
 
 FLUSHED = 64
+VANISHED = 1e-30
 
 
 def tight(reference, path, want=None, before=None, steps=STEPS):
@@ -202,8 +203,10 @@ def tolerance(reference, path, optimized=False):
 
 def diverges(export):
     """Returns whether a loss is not finite or beyond HUGE, or a state array overflows: then rounding decides which
-    elements do, and whether the derivative of a saturated activation is zero or a large product."""
+    elements do, and whether the derivative of a saturated activation is zero or a large product. Or all losses vanish:
+    then gradients are subnormal, and XLA may flush what a step by their sign reads."""
     wide = lambda x: np.asarray(x).astype(np.float64)
     floats = [path for path, last in export.final.items() if jnp.issubdtype(last.dtype, jnp.floating)]
     overflows = any((np.isinf(wide(export.final[path])) & np.isfinite(wide(export.initial[path]))).any() for path in floats)
-    return overflows or not all(np.abs(row[export.loss]) <= HUGE for row in export.scalars)
+    losses = np.array([float(row[export.loss]) for row in export.scalars])
+    return overflows or not (np.abs(losses) <= HUGE).all() or (np.abs(losses) <= VANISHED).all()
