@@ -105,6 +105,8 @@ SEARCHES = {"lbfgs", "lbfgs_backtracking", "sgd_backtracking", "sgd_zoom", "soph
 LEAPING = {"acprop"}
 # They step by the sign of a gradient or of an average.
 SIGNED = {"sign_sgd", "signum", "lion", "rprop"}
+# They divide a gradient by its norm.
+SCALE_FREE = {"lars"}
 # Their factories take no rate, or only a constant one.
 FIXED = {name for name, (_, options) in OPTAX.items() if options.get("learning_rate", 0) is not None}
 

@@ -18,12 +18,12 @@ static bool isExpensive(Operation *op) {
          isa<DotGeneralOp, ConvolutionOp, RngBitGeneratorOp>(op);
 }
 
-/// Whether all results are small. The size of other dialects' types, which
-/// occur after quantization, is unknown.
+/// Whether all results are small. The types of other dialects occur after
+/// quantization: a quantized tensor is smaller than the one that it is made of.
 static bool isSmall(Operation *op) {
   return llvm::all_of(op->getResultTypes(), [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getNumElements() <= kSmallElements;
+    return !tensor || tensor.getNumElements() <= kSmallElements;
   });
 }
 

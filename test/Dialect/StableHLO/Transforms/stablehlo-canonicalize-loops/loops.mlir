@@ -512,3 +512,39 @@ func.func @indexed(%w: tensor<3x64x64xf32>, %x: tensor<64x64xf32>) -> (tensor<64
   }
   return %1#1, %1#2 : tensor<64x64xf32>, tensor<3x64x64xf32>
 }
+
+// -----
+
+// An invariant tensor is quantized once, however large it is.
+// CHECK-LABEL: @quantized
+// CHECK: fp8.amax
+// CHECK: fp8.compute_scale
+// CHECK: fp8.quantize
+// CHECK: stablehlo.while
+// CHECK-NOT: fp8.quantize
+// CHECK: fp8.dot_general
+func.func @quantized(%w: tensor<64x64xf32>, %x: !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<64x64xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %four = stablehlo.constant dense<4> : tensor<i32>
+  %start = stablehlo.constant dense<0.0> : tensor<64x64xf32>
+  %0:2 = stablehlo.while(%i = %zero, %sum = %start) : tensor<i32>, tensor<64x64xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %four, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %amax = fp8.amax %w : tensor<64x64xf32> -> tensor<f32>
+    %scale, %quantizer = fp8.compute_scale %amax {format = f8E4M3FN, rule = #fp8.scale_rule<exact>} : tensor<f32> -> tensor<f32>
+    %q = fp8.quantize %w, %scale, %quantizer rounding = nearest_even, overflow = saturate
+      : tensor<64x64xf32> -> !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>
+    %cast = stablehlo.convert %i : (tensor<i32>) -> tensor<f32>
+    %factor = stablehlo.broadcast_in_dim %cast, dims = [] : (tensor<f32>) -> tensor<64x64xf32>
+    %d = fp8.dot_general %x, %q, contracting_dims = [1] x [0] {accumulator = f32}
+      : (!fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>, !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<64x64xf32>
+    %1 = stablehlo.multiply %d, %factor : tensor<64x64xf32>
+    %2 = stablehlo.add %sum, %1 : tensor<64x64xf32>
+    %3 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %3, %2 : tensor<i32>, tensor<64x64xf32>
+  }
+  return %0#1 : tensor<64x64xf32>
+}
