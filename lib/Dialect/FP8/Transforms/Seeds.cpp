@@ -10,9 +10,8 @@
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
-
-#include <limits>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -32,14 +31,25 @@ static Value skipCopies(Value value) {
   return value;
 }
 
+static bool isCounterType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getRank() == 0 &&
+         (tensor.getElementType().isInteger(32) ||
+          tensor.getElementType().isInteger(64));
+}
+
+static APInt getLargest(IntegerType type) {
+  return type.isUnsigned() ? APInt::getMaxValue(type.getWidth())
+                           : APInt::getSignedMaxValue(type.getWidth());
+}
+
 /// Whether `op` selects the largest value of its type once `counter` has
 /// reached it, as optax's safe_increment does.
 static bool isSaturation(stablehlo::SelectOp op, Value counter) {
   auto isLargest = [&](Value value) {
-    std::optional<int64_t> number = stablehlo::matchConstantInteger(value);
-    return number && *number == (getElementTypeOrSelf(value).isInteger(32)
-                                     ? std::numeric_limits<int32_t>::max()
-                                     : std::numeric_limits<int64_t>::max());
+    APInt number;
+    return matchPattern(value, m_ConstantInt(&number)) &&
+           number == getLargest(cast<IntegerType>(getElementTypeOrSelf(value)));
   };
   auto compare = op->getOperand(0).getDefiningOp<stablehlo::CompareOp>();
   return compare && skipCopies(compare.getLhs()) == counter &&
@@ -90,10 +100,7 @@ static std::optional<unsigned> findCounter(stablehlo::WhileOp loop) {
   if (auto counted = stablehlo::matchCountedLoop(loop))
     return counted->counter;
   for (BlockArgument carried : loop.getBody().getArguments()) {
-    auto type = dyn_cast<RankedTensorType>(carried.getType());
-    if (type && type.getRank() == 0 &&
-        (type.getElementType().isInteger(32) ||
-         type.getElementType().isInteger(64)) &&
+    if (isCounterType(carried.getType()) &&
         advances(yielded(loop.getBody(), carried.getArgNumber()), carried))
       return carried.getArgNumber();
   }
@@ -106,12 +113,9 @@ static bool countsCalls(func::FuncOp function, BlockArgument arg) {
   auto attr = [&](StringRef name) {
     return function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
   };
-  auto type = dyn_cast<RankedTensorType>(arg.getType());
   if (attr(kKindAttr) == nullptr ||
-      attr(kKindAttr) != stringifyEnum(StateKind::Step) || !type ||
-      type.getRank() != 0 ||
-      !(type.getElementType().isInteger(32) ||
-        type.getElementType().isInteger(64)))
+      attr(kKindAttr) != stringifyEnum(StateKind::Step) ||
+      !isCounterType(arg.getType()))
     return false;
   Operation *ret = function.getBody().front().getTerminator();
   return llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned i) {
@@ -158,6 +162,16 @@ static Value addCounter(func::FuncOp function) {
 // Seeds
 //===----------------------------------------------------------------------===//
 
+/// Returns the seed for a value of a counter, which may be unsigned.
+static Value mix(OpBuilder &b, Location loc, Value seed, Value counter) {
+  auto element = cast<IntegerType>(getElementTypeOrSelf(counter));
+  if (element.isUnsigned())
+    counter = stablehlo::BitcastConvertOp::create(
+        b, loc, RankedTensorType::get({}, b.getIntegerType(element.getWidth())),
+        counter);
+  return MixSeedOp::create(b, loc, seed.getType(), seed, counter);
+}
+
 /// Returns the seed of the whole function.
 Value Seeds::getOuter() {
   Block &block = function.getBody().front();
@@ -175,7 +189,7 @@ Value Seeds::getOuter() {
   Value base = stablehlo::ConstantOp::create(
       builder, loc, DenseElementsAttr::get(type, seed));
   // A function that is not a step draws the same numbers in every call.
-  return counter ? MixSeedOp::create(builder, loc, type, base, counter) : base;
+  return counter ? mix(builder, loc, base, counter) : base;
 }
 
 FailureOr<Value> Seeds::get(Block *block) {
@@ -195,8 +209,6 @@ FailureOr<Value> Seeds::get(Block *block) {
     return loop->emitError() << "rounding: stochastic draws other numbers each "
                                 "iteration, but this loop has no counter";
   builder.setInsertionPointToStart(block);
-  return seeds[block] =
-             MixSeedOp::create(builder, function.getLoc(), outer->getType(),
-                               *outer, block->getArgument(*counter))
-                 .getResult();
+  return seeds[block] = mix(builder, function.getLoc(), *outer,
+                            block->getArgument(*counter));
 }

@@ -23,6 +23,28 @@ func.func @saturates(%p: tensor<64x32xf32> {fp8.kind = "parameter", fp8.path = "
 
 // -----
 
+// Counters of Flax nnx are unsigned.
+
+// CHECK-LABEL: func.func @unsigned(
+// CHECK-SAME: %[[N:[a-z0-9]+]]: tensor<ui32> {fp8.kind = "step"
+// CHECK-NOT: "fp8.step"
+// CHECK: %[[SIGNLESS:.*]] = stablehlo.bitcast_convert %[[N]] : (tensor<ui32>) -> tensor<i32>
+// CHECK: fp8.mix_seed %{{.*}}, %[[SIGNLESS]]
+func.func @unsigned(%p: tensor<64x32xf32> {fp8.kind = "parameter", fp8.path = "p", fp8.role = "state"},
+                    %n: tensor<ui32> {fp8.kind = "step", fp8.path = "n", fp8.role = "state"},
+                    %g: tensor<64x32xf32> {fp8.path = "g", fp8.role = "batch"})
+    -> (tensor<64x32xf32> {fp8.path = "result[0]", fp8.state = "p"}, tensor<ui32> {fp8.path = "result[1]", fp8.state = "n"}) {
+  %one = stablehlo.constant dense<1> : tensor<ui32>
+  %max = stablehlo.constant dense<4294967295> : tensor<ui32>
+  %less = stablehlo.compare LT, %n, %max : (tensor<ui32>, tensor<ui32>) -> tensor<i1>
+  %more = stablehlo.add %n, %one : tensor<ui32>
+  %next = stablehlo.select %less, %more, %max : tensor<i1>, tensor<ui32>
+  %0 = stablehlo.subtract %p, %g : tensor<64x32xf32>
+  return %0, %next : tensor<64x32xf32>, tensor<ui32>
+}
+
+// -----
+
 // The first of two that does: one counts the updates that are taken, one the
 // micro-batches of an update.
 
