@@ -83,9 +83,14 @@ struct Analyzer {
                                  bool throughSteps) const;
   void findSavedUses(SmallVectorImpl<OpOperand *> &uses) const;
   bool inForwardPass(Operation *op) const;
+  bool isRepeatedInBatch(Value operand, ArrayRef<int64_t> batch,
+                         Operation *user) const;
+  bool isProjection(Value value, Operation *user) const;
+  Origin getOperandOrigin(stablehlo::DotGeneralOp dot, unsigned index) const;
   bool isOneHot(Value value, Operation *user) const;
   struct WeightDot;
   WeightDot getWeightDot(stablehlo::DotGeneralOp dot);
+  static void findContracted(WeightDot &dot);
   void classifyWithWeight(unsigned index);
   Layer makeLayer(unsigned index, const WeightDot &own);
   void classifyWithoutWeight(unsigned index);
@@ -264,6 +269,49 @@ bool Analyzer::inForwardPass(Operation *op) const {
   return !hasLoss || forwardSlice.contains(op);
 }
 
+/// Returns true if a batching dimension of an operand repeats a weight.
+bool Analyzer::isRepeatedInBatch(Value operand, ArrayRef<int64_t> batch,
+                                 Operation *user) const {
+  DimSets sets = getDimSets(views.getView(operand, user));
+  ArrayRef<int64_t> shape =
+      cast<RankedTensorType>(operand.getType()).getShape();
+  return llvm::any_of(
+      batch, [&](int64_t dim) { return shape[dim] > 1 && sets[dim].none(); });
+}
+
+/// Returns true if `value` is a dot, perhaps with a bias and factors.
+bool Analyzer::isProjection(Value value, Operation *user) const {
+  auto isGiven = [&](Value value, Operation *user) {
+    Value root = views.getViewRoot(value, user);
+    return isa<BlockArgument>(root) ||
+           isa<stablehlo::ConstantOp>(root.getDefiningOp());
+  };
+  while (true) {
+    value = views.getViewRoot(value, user);
+    user = value.getDefiningOp();
+    if (!isa_and_nonnull<stablehlo::AddOp, stablehlo::MulOp, stablehlo::DivOp>(
+            user))
+      return isa_and_nonnull<stablehlo::DotGeneralOp>(user);
+    value = user->getOperand(isGiven(user->getOperand(0), user));
+  }
+}
+
+/// Returns the origin of an operand of a dot. Queries that are made of learned
+/// latents alone are no weight, but the same activation for all examples: they
+/// are repeated in the batch, or a product of two weights.
+Origin Analyzer::getOperandOrigin(stablehlo::DotGeneralOp dot,
+                                  unsigned index) const {
+  Value operand = dot->getOperand(index);
+  auto dims = dot.getDotDimensionNumbers();
+  ArrayRef<int64_t> batch =
+      index ? dims.getRhsBatchingDimensions() : dims.getLhsBatchingDimensions();
+  Origin origin = origins.get(views.getViewRoot(operand, dot));
+  if (origin == Origin::Weight && !batch.empty() &&
+      (isRepeatedInBatch(operand, batch, dot) || isProjection(operand, dot)))
+    return Origin::Data;
+  return origin;
+}
+
 /// Returns true if a value is `indices == iota` as a float tensor.
 bool Analyzer::isOneHot(Value value, Operation *user) const {
   auto step = [&](Value value) -> Value {
@@ -307,8 +355,7 @@ struct Analyzer::WeightDot {
 Analyzer::WeightDot Analyzer::getWeightDot(stablehlo::DotGeneralOp dot) {
   auto dims = dot.getDotDimensionNumbers();
   WeightDot own;
-  own.weightIsLhs =
-      origins.get(views.getViewRoot(dot.getLhs(), dot)) == Origin::Weight;
+  own.weightIsLhs = getOperandOrigin(dot, 0) == Origin::Weight;
   own.weight = dot.getLhs();
   own.other = dot.getRhs();
   own.weightDims = dims.getLhsContractingDimensions();
@@ -321,10 +368,28 @@ Analyzer::WeightDot Analyzer::getWeightDot(stablehlo::DotGeneralOp dot) {
   }
   own.weightChain = views.getView(own.weight, dot);
   own.otherChain = views.getSameElements(own.other, dot);
-  own.contracted =
-      unite(getDimSets(own.weightChain), own.weightDims,
-            cast<RankedTensorType>(own.weightRoot().getType()).getRank());
+  findContracted(own);
   return own;
+}
+
+/// Finds the dimensions of the weight's root that are contracted. Where it lies
+/// in a vector of many weights, it is what the vector is reshaped to.
+void Analyzer::findContracted(WeightDot &dot) {
+  int64_t rank = cast<RankedTensorType>(dot.weight.getType()).getRank();
+  SmallVector<int64_t> others;
+  for (int64_t dim : llvm::seq(rank))
+    if (!llvm::is_contained(dot.weightDims, dim))
+      others.push_back(dim);
+  while (true) {
+    DimSets sets = getDimSets(dot.weightChain);
+    unsigned rootRank =
+        cast<RankedTensorType>(dot.weightRoot().getType()).getRank();
+    dot.contracted = unite(sets, dot.weightDims, rootRank);
+    if (dot.weightChain.size() == 1 ||
+        !dot.contracted.anyCommon(unite(sets, others, rootRank)))
+      return;
+    dot.weightChain.pop_back();
+  }
 }
 
 void Analyzer::classifyWithWeight(unsigned index) {
@@ -668,6 +733,8 @@ void ReadLayers::visitOp(Operation &op) {
   if (it != layerOfOp.end()) {
     read |= bits;
     bits.set(it->second);
+  } else if (isa<stablehlo::ConvolutionOp>(op) && analyzer.inForwardPass(&op)) {
+    read |= bits;
   }
   for (OpResult result : op.getResults())
     reached[result] = bits;
@@ -742,8 +809,7 @@ void Analyzer::run() {
           info.layer = getPath(origins.getParameter(table));
         continue;
       }
-      Origin lhs = origins.get(views.getViewRoot(dot.getLhs(), dot));
-      Origin rhs = origins.get(views.getViewRoot(dot.getRhs(), dot));
+      Origin lhs = getOperandOrigin(dot, 0), rhs = getOperandOrigin(dot, 1);
       if (lhs == Origin::Weight && rhs == Origin::Weight)
         info.why = "not a linear layer: both operands come from parameters";
       else if (lhs == Origin::Constant || rhs == Origin::Constant)

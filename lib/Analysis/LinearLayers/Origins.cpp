@@ -32,8 +32,9 @@ Origin Origins::classify(BlockArgument arg) const {
     return attr ? attr.getValue() : StringRef();
   };
   StringRef role = mark(FP8Dialect::kRoleAttrName);
+  // Integers that no result replaces may be weights that scales multiply.
   if (!isa<FloatType>(getElementTypeOrSelf(arg.getType())))
-    return Origin::Data;
+    return role == "constant" ? Origin::Constant : Origin::Data;
   StringRef kind = mark(FP8Dialect::kKindAttrName);
   if (role == "frozen" ||
       (role == "state" && (kind == "parameter" || kind == "average")))
@@ -68,6 +69,31 @@ void Origins::findCarriedState(Operation *loop) {
   }
   if (llvm::any_of(state, [&](Value value) { return carried.contains(value); }))
     carriedState.insert_range(state);
+  findCarriedStateWithin(loop);
+}
+
+/// Finds the same in a loop that carries the state of the loop around it:
+/// epochs of mini-batches.
+void Origins::findCarriedStateWithin(Operation *outer) {
+  Block &body = outer->getRegion(1).front();
+  for (Operation &inner : body) {
+    if (!isa<stablehlo::WhileOp>(inner))
+      continue;
+    for (OpResult result : inner.getResults()) {
+      auto arg =
+          dyn_cast<BlockArgument>(inner.getOperand(result.getResultNumber()));
+      if (!arg || arg.getOwner() != &body || !carriedState.contains(arg) ||
+          body.back().getOperand(arg.getArgNumber()) != result)
+        continue;
+      SmallVector<Value> carry{result};
+      for (Region &region : inner.getRegions())
+        carry.push_back(region.getArgument(result.getResultNumber()));
+      carriedState.insert_range(carry);
+      if (carried.contains(arg))
+        carried.insert_range(carry);
+    }
+    findCarriedStateWithin(&inner);
+  }
 }
 
 void Origins::findUpdatedParameters() {
@@ -115,11 +141,25 @@ void Origins::propagate(Block &block) {
     propagate(op);
 }
 
+/// Returns the weight that `op` divides by a scalar, such as its spectral norm.
+/// (A product with a scalar may be the gradient of that norm.)
+Value Origins::getScaledWeight(Operation &op) const {
+  if (!isa<stablehlo::DivOp>(op) || get(op.getOperand(0)) != Origin::Weight)
+    return nullptr;
+  auto scalar = op.getOperand(1).getDefiningOp<stablehlo::BroadcastInDimOp>();
+  return scalar && getSize(scalar->getOperand(0)) == 1 ? op.getOperand(0)
+                                                       : Value();
+}
+
 void Origins::propagate(Operation &op) {
   if (isa<stablehlo::WhileOp>(op))
     return propagateLoop(op);
   if (isBranch(&op))
     return propagateBranch(op);
+  if (Value weight = getScaledWeight(op)) {
+    merge(weight, op.getResult(0));
+    return;
+  }
   // Each result of a barrier only depends on its own operand.
   if (isBarrier(&op)) {
     for (auto [result, operand] :

@@ -47,9 +47,11 @@ public:
 private:
   Origin classify(BlockArgument arg) const;
   void findCarriedState(Operation *loop);
+  void findCarriedStateWithin(Operation *outer);
   void findUpdatedParameters();
   void propagate(Block &block);
   void propagate(Operation &op);
+  Value getScaledWeight(Operation &op) const;
   void propagateLoop(Operation &loop);
   void propagateBranch(Operation &branch);
   bool merge(Value from, Value into);

@@ -2,6 +2,7 @@
 parameters."""
 
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -77,7 +78,7 @@ def proximal_policy():
     batch = {"state": floats(32, 16), "action": integers(4, 32), "logp": np.full((STEPS, 32), -1.4, np.float32)}
     batch |= {name: floats(32, seed=i) for i, name in enumerate(["gain", "value", "target"], 1)}
     state = {"params": params, "opt_state": opt.init(params), "key": jax.random.PRNGKey(0)}
-    return Step(train, state, {"batch": batch}, lambda r: r[3], lambda r: dict(zip(state, r)), bound=1e-2, loss_bound=1e-3)
+    return Step(train, state, {"batch": batch}, lambda r: r[3], lambda r: dict(zip(state, r)), bound=1e-2, loss_bound=1e-3, linear=(4, 2, 4))
 
 
 @step
@@ -149,3 +150,75 @@ def learned_task_weights():
     x = floats(32, 16)
     batch = {"x": x, "value": x[..., 0], "label": np.argmax(x[..., :4], -1).astype(np.int32), "point": x[..., 4:6]}
     return trained(loss, params, batch, opt, bound=1e-2)
+
+
+@step
+def vector_of_parameters():
+    """All weights lie in one vector."""
+    vector, layers_of = jax.flatten_util.ravel_pytree(mlp(np.random.default_rng(0), 16, 32, 32, 4))
+    loss = lambda p, batch: jnp.mean(jnp.square(run(layers_of(p), batch["x"]) - batch["y"]))
+    return trained(loss, vector, {"x": floats(32, 16), "y": floats(32, 4, seed=1)}, tx(), linear=(2, 1, 2))
+
+
+@step
+def spectral_norm():
+    """The weights are divided by their largest singular value, which power iterations from random vectors estimate."""
+
+    def normalized(layer, v):
+        w = layer["w"]
+        unit = lambda x: jax.lax.stop_gradient(x / jnp.linalg.norm(x))
+        v = v[: w.shape[1]]
+        for _ in range(2):
+            u = unit(w @ v)
+            v = unit(u @ w)
+        return {"w": w / jnp.sum(u * (w @ v)), "b": layer["b"]}
+
+    params = mlp(np.random.default_rng(0), 16, 32, 32, 4)
+    loss = lambda p, b: jnp.mean(jnp.square(run([normalized(layer, b["v"]) for layer in p], b["x"]) - b["y"]))
+    x = floats(32, 16)
+    return trained(loss, params, {"x": x, "y": x[..., :4], "v": floats(32, seed=1)}, tx(1e-2), linear=(17, 1, 5))
+
+
+@step
+def learned_latents():
+    """Queries are made of parameters alone, and attend to the data (Perceiver)."""
+    random = np.random.default_rng(0)
+    params = {name: normal(random, 16, 16, scale=0.25) for name in ("query", "key", "value", "out")}
+    params |= {"latents": normal(random, 4, 16), "head": normal(random, 16, 4, scale=0.25)}
+
+    def loss(p, batch):
+        heads = lambda x: x.reshape(*x.shape[:-1], 2, 8)
+        latents = jnp.broadcast_to(p["latents"], (8, 4, 16))
+        q, k, v = heads(latents @ p["query"]), heads(batch["x"] @ p["key"]), heads(batch["x"] @ p["value"])
+        weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k) / 8**0.5)
+        mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, v).reshape(8, 4, 16) @ p["out"]
+        return jnp.mean(jnp.square(jnp.tanh(mixed).mean(1) @ p["head"] - batch["y"]))
+
+    x = floats(8, 12, 16)
+    # The projection of the latents reads parameters alone, and so does its weight gradient.
+    return trained(loss, params, {"x": x, "y": 3 * x[..., :4].mean(2)}, tx(1e-2), linear=(3, 1, 3))
+
+
+@step
+def frozen_integers():
+    """LoRA beside frozen int8 weights with scales."""
+    random, opt = np.random.default_rng(0), tx(3e-3)
+    sizes = ((16, 32), (32, 32), (32, 4))
+    frozen = [{"q": random.integers(-127, 128, size).astype(np.int8), "s": np.full(size[1], 0.003, np.float32)} for size in sizes]
+    params = [{"a": normal(random, m, 4, scale=0.25), "b": normal(random, 4, n, scale=0.1)} for m, n in sizes]
+
+    def train(params, opt_state, frozen, batch):
+        def loss(params):
+            x = batch["x"]
+            for i, (f, p) in enumerate(zip(frozen, params)):
+                x = jnp.tanh(x) if i else x
+                x = x @ (f["q"].astype(jnp.float32) * f["s"]) + x @ p["a"] @ p["b"]
+            return jnp.mean(jnp.square(x - batch["y"]))
+
+        value, grads = jax.value_and_grad(loss)(params)
+        updates, opt_state = opt.update(grads, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, value
+
+    state = {"params": params, "opt_state": opt.init(params), "frozen": frozen}
+    batch = {"x": floats(32, 16), "y": floats(32, 4, seed=1)}
+    return Step(train, state, {"batch": batch}, lambda r: r[2], lambda r: dict(zip(("params", "opt_state"), r)), linear=(7, 5, 5))
