@@ -24,6 +24,20 @@ bool fp8::canReadBF16(stablehlo::DotGeneralOp dot) {
          !dot.getDotDimensionNumbers().getLhsContractingDimensions().empty();
 }
 
+bool fp8::wantsBF16(DotRole role, bool isOfLayer,
+                    const ComputeRecipe &compute) {
+  switch (role) {
+  case DotRole::Attention:
+    return compute.getAttention() != AttentionFormat::F32;
+  case DotRole::Embedding:
+    // Data that one-hot rows select, such as the log probabilities of labels,
+    // keep their bits.
+    return isOfLayer && compute.unquantizedDots == ComputeFormat::BF16;
+  default:
+    return compute.unquantizedDots == ComputeFormat::BF16;
+  }
+}
+
 Value Rounder::get(Value value) {
   Value &result = rounded[value];
   if (result)
@@ -39,22 +53,17 @@ Value Rounder::get(Value value) {
              builder, value.getLoc(), type.clone(builder.getBF16Type()), value);
 }
 
-/// Whether the recipe has an unquantized dot read bf16.
-static bool wantsBF16(stablehlo::DotGeneralOp dot,
-                      const ComputeRecipe &compute) {
-  VerdictAttr verdict = getVerdict(dot);
-  return verdict && verdict.getCategory() == DotCategory::Attention
-             ? compute.getAttention() != AttentionFormat::F32
-             : compute.unquantizedDots == ComputeFormat::BF16;
-}
-
 /// Makes the dots of a function read operands rounded to bf16; sums and results
 /// stay f32. A value that several dots read is rounded once.
 static void readBF16InDots(func::FuncOp function,
                            const ComputeRecipe &compute) {
   Rounder rounder(function.getContext());
   function.walk([&](stablehlo::DotGeneralOp dot) {
-    if (!wantsBF16(dot, compute) || !canReadBF16(dot))
+    VerdictAttr verdict = getVerdict(dot);
+    DotRole role = verdict ? verdict.getRole() : DotRole::Other;
+    bool isOfLayer =
+        verdict && verdict.getLayer() && !verdict.getLayer().empty();
+    if (!canReadBF16(dot) || !wantsBF16(role, isOfLayer, compute))
       return;
     Value lhs = rounder.get(dot.getLhs()), rhs = rounder.get(dot.getRhs());
     dot->setOperands({lhs, rhs});

@@ -3,7 +3,9 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_COMPUTETYPE_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_COMPUTETYPE_H
 
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Support/Recipe.h"
 
 namespace mlir {
 namespace fp8 {
@@ -11,6 +13,10 @@ namespace fp8 {
 /// Whether a dot can read its operands rounded to bf16: operands and result are
 /// f32, and it has a contracting dimension.
 bool canReadBF16(stablehlo::DotGeneralOp dot);
+
+/// Whether the recipe has a dot that is not quantized read bf16. `isOfLayer`:
+/// it reads a parameter.
+bool wantsBF16(DotRole role, bool isOfLayer, const ComputeRecipe &compute);
 
 /// Rounds values to bf16, each value once.
 class Rounder {

@@ -162,10 +162,8 @@ DotDecision Decider::describe(const DotInfo &info) const {
   decision.n = getSize(rhs, stablehlo::getFreeDims(
                                 rhs.getRank(), dims.getRhsBatchingDimensions(),
                                 dims.getRhsContractingDimensions()));
-  bool wantsBF16 = info.role == DotRole::Attention
-                       ? recipe.compute.getAttention() != AttentionFormat::F32
-                       : recipe.compute.unquantizedDots == ComputeFormat::BF16;
-  bool isBF16 = wantsBF16 && canReadBF16(dot);
+  bool isBF16 = canReadBF16(dot) &&
+                wantsBF16(info.role, !info.layer.empty(), recipe.compute);
   Type bf16 = BFloat16Type::get(dot.getContext());
   decision.lhsFormat = isBF16 ? bf16 : lhs.getElementType();
   decision.rhsFormat = isBF16 ? bf16 : rhs.getElementType();

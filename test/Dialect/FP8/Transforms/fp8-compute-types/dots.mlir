@@ -31,3 +31,26 @@ module attributes {fp8.recipe = #fp8.recipe<{name = mine}>} {
     return %0 : tensor<4x16xf32>
   }
 }
+
+// -----
+
+// A lookup by one-hot rows reads a table in bf16; data that they select, as in a
+// loss, keep their bits.
+// CHECK-LABEL: @one_hot
+// CHECK-SAME: (%[[ROWS:.*]]: tensor<8x32xf32>, %[[TABLE:.*]]: tensor<32x16xf32>, %[[DATA:.*]]: tensor<32x16xf32>)
+// CHECK-DAG: %[[TABLE16:.*]] = stablehlo.convert %[[TABLE]]
+// CHECK-DAG: stablehlo.dot_general %{{.*}}, %[[TABLE16]]
+// CHECK-DAG: stablehlo.dot_general %[[ROWS]], %[[DATA]], {{.*}} : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {unquantized_dots = bf16}}>} {
+  func.func @one_hot(%rows: tensor<8x32xf32>, %table: tensor<32x16xf32>, %data: tensor<32x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
+    %0 = stablehlo.dot_general %rows, %table, contracting_dims = [1] x [0]
+        {fp8.verdict = #fp8.verdict<high_precision, role = embedding, category = embedding, layer = "p['table']", lhs = activation, rhs = weight,
+        batch = 1, m = 8, n = 16, k = 32, lhs_format = bf16, rhs_format = bf16, reason = "one-hot">}
+        : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+    %1 = stablehlo.dot_general %rows, %data, contracting_dims = [1] x [0]
+        {fp8.verdict = #fp8.verdict<high_precision, role = embedding, category = embedding, lhs = activation, rhs = activation,
+        batch = 1, m = 8, n = 16, k = 32, lhs_format = f32, rhs_format = f32, reason = "one-hot">}
+        : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+    return %0, %1 : tensor<8x16xf32>, tensor<8x16xf32>
+  }
+}
