@@ -230,8 +230,8 @@ struct AddZero : public OpRewritePattern<stablehlo::AddOp> {
   }
 };
 
-/// A reshape to the same type, and a reshape of a reshape or of a broadcast that
-/// adds dimensions of one element.
+/// A reshape to the same type, and a reshape of a reshape or of a broadcast
+/// that adds dimensions of one element.
 struct MergeReshapes : public OpRewritePattern<stablehlo::ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(stablehlo::ReshapeOp op,

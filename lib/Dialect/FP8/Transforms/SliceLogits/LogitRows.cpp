@@ -281,7 +281,7 @@ Dot LogitRows::recompute(DenseSet<Operation *> &others) {
   auto copy = logits.getDefiningOp<Dot>();
   for (auto [operand, barrier] :
        llvm::zip_equal(dot->getOperands(), copy->getOperands()))
-    operand.replaceUsesWithIf(barrier, [&, barrier = barrier](OpOperand &use) {
+    operand.replaceUsesWithIf(barrier, [&](OpOperand &use) {
       return late.contains(use.getOwner()) &&
              copy->isBeforeInBlock(use.getOwner());
     });
