@@ -270,10 +270,6 @@ static int64_t flatten(ArrayRef<int64_t> index, ArrayRef<int64_t> shape) {
   return position;
 }
 
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
-
 /// Goes from an element of a view to the same element of its source. If the
 /// view is a slice, `loopStarts` are the start indices that depend on a loop's
 /// counter, by dimension of the source (null elsewhere).

@@ -55,10 +55,6 @@ Value fp8::getLoopInvariant(BlockArgument arg) {
                                                           : Value();
 }
 
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<ShapedType>(value.getType()).getShape();
-}
-
 /// Returns the stack that `value`, some elements of it or it and more elements,
 /// comes from. If the number of layers is no multiple of those that an
 /// iteration unrolls, the loop leaves some over: those at the end in the

@@ -24,6 +24,10 @@ inline bool isBarrier(Operation *op) {
   return isa<stablehlo::OptimizationBarrierOp>(op);
 }
 
+inline ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<ShapedType>(value.getType()).getShape();
+}
+
 /// Returns true if an op chooses one of its regions to run.
 inline bool isBranch(Operation *op) {
   return isa<stablehlo::IfOp, stablehlo::CaseOp>(op);
