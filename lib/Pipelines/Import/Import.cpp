@@ -24,6 +24,7 @@ void fp8::buildImportPipeline(OpPassManager &pm, const ImportConfig &config) {
   pm.addNestedPass<func::FuncOp>(createCSEPass());
   pm.addNestedPass<func::FuncOp>(stablehlo::createCanonicalizeLoops());
   pm.addNestedPass<func::FuncOp>(stablehlo::createSimplify());
+  pm.addPass(stablehlo::createVerifyImport({/*opsAlone=*/true}));
   pm.addPass(stablehlo::createAnalyzeSignaturePass(config.signature));
   pm.addPass(stablehlo::createVerifyImport());
 }

@@ -292,6 +292,8 @@ def VerifyImport : Pass<"fp8-verify-import", "::mlir::ModuleOp"> {
     left. Every argument and result has the attributes of
     `fp8-analyze-signature`, with unique paths, and exactly one result replaces
     each state argument. The error names the op and what would be accepted.
+    With `ops-alone` it checks nothing that follows from the signature, so that
+    an op which is not supported is reported before an ambiguous signature.
 
     Example: this module passes.
 
@@ -302,6 +304,8 @@ def VerifyImport : Pass<"fp8-verify-import", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [Option<"opsAlone", "ops-alone", "bool", "false",
+                        "Check only the ops and the types">];
 }
 
 #endif // FP8_DIALECT_STABLEHLO_TRANSFORMS_PASSES_TD
