@@ -594,7 +594,9 @@ bool Analyzer::matchWgradByGradient(unsigned index, bool activationIsLhs) {
       continue;
     if (path.empty())
       path = getUpdatedParameter(dot->getResult(0));
-    if (path.empty() || dots[layer.info].layer != path)
+    if (path.empty())
+      return false;
+    if (dots[layer.info].layer != path)
       continue;
     setWgrad(index, i, activationIsLhs);
     return true;

@@ -45,7 +45,7 @@ Origin Origins::classify(BlockArgument arg) const {
 /// Finds loop-carried values that enter as state and leave as its next value,
 /// in loops that carry parameters.
 void Origins::findCarriedState(Operation *loop) {
-  SmallVector<Value> state;
+  SmallVector<OpResult> state;
   for (OpOperand &use :
        function.getBody().front().getTerminator()->getOpOperands()) {
     auto result = dyn_cast<OpResult>(use.get());
@@ -60,16 +60,31 @@ void Origins::findCarriedState(Operation *loop) {
     if (!path || function.getResultAttr(use.getOperandNumber(),
                                         FP8Dialect::kStateAttrName) != path)
       continue;
+    state.push_back(result);
+  }
+  addCarriedState(state);
+  findCarriedStateWithin(loop);
+}
+
+/// Adds state that a loop carries, if a parameter is among it.
+void Origins::addCarriedState(ArrayRef<OpResult> state) {
+  SmallVector<Value> values;
+  bool hasParameter = false;
+  for (OpResult result : state) {
+    Operation *loop = result.getOwner();
+    unsigned index = result.getResultNumber();
     SmallVector<Value> carry{result};
     for (Region &region : loop->getRegions())
-      carry.push_back(region.getArgument(result.getResultNumber()));
-    state.append(carry);
-    if (origins.lookup(arg) == Origin::Weight)
-      carried.insert_range(carry);
+      carry.push_back(region.getArgument(index));
+    values.append(carry);
+    Value initial = loop->getOperand(index);
+    if (origins.lookup(initial) != Origin::Weight && !carried.contains(initial))
+      continue;
+    carried.insert_range(carry);
+    hasParameter = true;
   }
-  if (llvm::any_of(state, [&](Value value) { return carried.contains(value); }))
-    carriedState.insert_range(state);
-  findCarriedStateWithin(loop);
+  if (hasParameter)
+    carriedState.insert_range(values);
 }
 
 /// Finds the same in a loop that carries the state of the loop around it:
@@ -79,19 +94,15 @@ void Origins::findCarriedStateWithin(Operation *outer) {
   for (Operation &inner : body) {
     if (!isa<stablehlo::WhileOp>(inner))
       continue;
+    SmallVector<OpResult> state;
     for (OpResult result : inner.getResults()) {
       auto arg =
           dyn_cast<BlockArgument>(inner.getOperand(result.getResultNumber()));
-      if (!arg || arg.getOwner() != &body || !carriedState.contains(arg) ||
-          body.back().getOperand(arg.getArgNumber()) != result)
-        continue;
-      SmallVector<Value> carry{result};
-      for (Region &region : inner.getRegions())
-        carry.push_back(region.getArgument(result.getResultNumber()));
-      carriedState.insert_range(carry);
-      if (carried.contains(arg))
-        carried.insert_range(carry);
+      if (arg && arg.getOwner() == &body && carriedState.contains(arg) &&
+          body.back().getOperand(arg.getArgNumber()) == result)
+        state.push_back(result);
     }
+    addCarriedState(state);
     findCarriedStateWithin(&inner);
   }
 }

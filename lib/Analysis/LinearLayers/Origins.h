@@ -48,6 +48,7 @@ private:
   Origin classify(BlockArgument arg) const;
   void findCarriedState(Operation *loop);
   void findCarriedStateWithin(Operation *outer);
+  void addCarriedState(ArrayRef<OpResult> state);
   void findUpdatedParameters();
   void propagate(Block &block);
   void propagate(Operation &op);

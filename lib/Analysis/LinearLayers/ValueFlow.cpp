@@ -80,11 +80,11 @@ static Value getShiftedStack(Value value) {
 static Value getStackOf(Value value) {
   if (auto slice = value.getDefiningOp<stablehlo::DynamicSliceOp>())
     return slice->getOperand(0);
-  Value stack = value.getDefiningOp<stablehlo::SliceOp>()
-                    ? getShiftedStack(value)
-                    : Value();
-  if (!stack || shapeOf(value)[0] != 1)
+  auto slice = value.getDefiningOp<stablehlo::SliceOp>();
+  if (!slice ||
+      !stablehlo::isLayer(shapeOf(value), shapeOf(slice.getOperand())))
     return nullptr;
+  Value stack = slice.getOperand();
   bool isExtended = llvm::any_of(stack.getUsers(), [](Operation *op) {
     auto concatenate = dyn_cast<stablehlo::ConcatenateOp>(op);
     return concatenate && concatenate.getDimension() == 0;
@@ -108,6 +108,8 @@ static Value getPartOfType(Value whole, Type type) {
 /// stored.
 static Value getStoredSource(Value value) {
   Value stack = getStackOf(value);
+  if (!stack)
+    return nullptr;
   for (Value source = stack; source;) {
     stack = source;
     auto arg = dyn_cast<BlockArgument>(stack);
@@ -119,7 +121,7 @@ static Value getStoredSource(Value value) {
     if (!source && !arg)
       source = getShiftedStack(stack);
   }
-  auto loop = stack ? stack.getDefiningOp<stablehlo::WhileOp>() : nullptr;
+  auto loop = stack.getDefiningOp<stablehlo::WhileOp>();
   if (!loop)
     return nullptr;
   unsigned i = getIndex(stack);

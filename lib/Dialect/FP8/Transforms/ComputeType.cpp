@@ -61,9 +61,8 @@ static void readBF16InDots(func::FuncOp function,
   function.walk([&](stablehlo::DotGeneralOp dot) {
     VerdictAttr verdict = getVerdict(dot);
     DotRole role = verdict ? verdict.getRole() : DotRole::Other;
-    bool isOfLayer =
-        verdict && verdict.getLayer() && !verdict.getLayer().empty();
-    if (!canReadBF16(dot) || !wantsBF16(role, isOfLayer, compute))
+    if (!canReadBF16(dot) ||
+        !wantsBF16(role, verdict && verdict.getLayer(), compute))
       return;
     Value lhs = rounder.get(dot.getLhs()), rhs = rounder.get(dot.getRhs());
     dot->setOperands({lhs, rhs});

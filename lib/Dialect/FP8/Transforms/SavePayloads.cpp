@@ -4,7 +4,6 @@
 #include "SlotQuantization.h"
 #include "SmallTensors.h"
 
-#include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"

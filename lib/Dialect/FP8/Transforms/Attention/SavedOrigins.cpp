@@ -4,7 +4,6 @@
 
 #include "../SmallTensors.h"
 
-#include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 using namespace mlir;
