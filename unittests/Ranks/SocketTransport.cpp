@@ -10,6 +10,7 @@
 
 #include "fp8-c/Transport.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -170,19 +171,46 @@ bool advance(State &state, int64_t rank) {
   return true;
 }
 
-/// Returns, between exchanges, whether another rank has sent a last message.
+/// Reads what a failed exchange has left over, since a last message comes
+/// behind it. Its buffers may be gone. Returns false if bytes are still to
+/// come.
+bool discardRest(Peer &peer) {
+  char rest[4096];
+  while (peer.received > 0 && peer.received < peer.receiveTotal) {
+    int64_t left = std::min<int64_t>(peer.receiveTotal - peer.received,
+                                     static_cast<int64_t>(sizeof(rest)));
+    ssize_t n = recv(peer.socket, rest, left, MSG_DONTWAIT);
+    if (n <= 0)
+      return false;
+    peer.received += n;
+  }
+  return true;
+}
+
+/// Returns, between exchanges or after one has failed, whether another rank has
+/// sent a last message.
 bool lookForAbort(State &state) {
+  bool hasFailed = !state.message.empty();
   for (int64_t rank = 0; rank < state.ranks; ++rank) {
     Peer &peer = state.peers[rank];
     if (rank == state.rank || peer.isClosed)
       continue;
-    Header header = {};
-    ssize_t n =
-        recv(peer.socket, &header, sizeof(header), MSG_DONTWAIT | MSG_PEEK);
-    if (n == sizeof(header) && header.bytes == abortMark) {
+    while (!hasFailed || discardRest(peer)) {
+      Header header = {};
+      ssize_t n =
+          recv(peer.socket, &header, sizeof(header), MSG_DONTWAIT | MSG_PEEK);
+      if (n != sizeof(header))
+        break;
+      bool isLast = header.bytes == abortMark;
+      if (!isLast && !hasFailed)
+        break; // the message of the next exchange
       recv(peer.socket, &header, sizeof(header), MSG_DONTWAIT);
-      readAbort(state, rank);
-      return true;
+      if (isLast) {
+        readAbort(state, rank);
+        return true;
+      }
+      peer.received = n;
+      peer.receiveTotal = n + header.bytes;
     }
   }
   return false;
