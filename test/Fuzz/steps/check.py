@@ -11,7 +11,7 @@ from stored_state import decode
 from . import choices, optimizers, stepwise
 from .models import STEPS
 from .module import Module, first_error, kind_of, number
-from .reference import CHAOS_OF_SCALARS, CHAOTIC_TIMES, SUM, TIMES, TINY, Failure, Reference, distance, diverges, tight, tolerance
+from .reference import BF16, CHAOS_OF_SCALARS, CHAOTIC_TIMES, E4M3, SUM, TIMES, TINY, Failure, Reference, distance, diverges, tight, tolerance
 
 # Presets that store state in less than f32.
 STORED = {"fp8_lm", "scaling_fp8", "coat"}
@@ -208,7 +208,7 @@ def leaps_away(module, recipe, failure):
     if "the loss is" not in str(failure) and "the state is not finite" not in str(failure):
         return False
     reference = module.reference
-    if runs_away(reference) or any(runs_away(reference, play[0]) for play in reference.rounded(16)):
+    if runs_away(reference) or any(runs_away(reference, play[0]) for play in reference.rounded(16, E4M3)):
         return True
     if module.reference.choices.optimizer not in optimizers.LEAPING:
         return False
@@ -224,10 +224,10 @@ def leaps_away(module, recipe, failure):
 
 def check_losses(module, recipe, log):
     """Checks that losses differ from JAX's by at most 5 % of the largest loss, or three times the change of JAX's own
-    losses when it rounds its initial weights to E4M3, computes in bf16, or reads E4M3 in its dots: a step that amplifies
-    rounding permits no tighter bound. Losses need only be finite if that bound exceeds the losses themselves, if losses run
-    away, if an optimizer divides by an earlier gradient, or if a search over losses chooses the step, since
-    FP8 changes its choice. Delayed scales clip values that grow in this step: if that
+    losses when it computes in bf16, reads E4M3 in its dots, or rounds its initial weights to E4M3 (to bf16 for the recipe
+    `bf16`): a step that amplifies rounding permits no tighter bound. Losses need only be finite if that bound exceeds the
+    losses themselves, if losses run away, if an optimizer divides by an earlier gradient, or if a search over losses
+    chooses the step, since FP8 changes its choice. Delayed scales clip values that grow in this step: if that
     is the cause, two bits of headroom bring the losses close."""
     reference = module.reference
     want = losses(reference.export.scalars, reference.export)
@@ -236,15 +236,20 @@ def check_losses(module, recipe, log):
         return 0.0, 0.0
     off, size = distance(got, want), np.max(np.abs(want))
     allowed = FLOOR * size + TINY
+    bits = BF16 if recipe == "bf16" else E4M3
+
+    def rounded_gap(count):
+        return max(distance(losses(play[0], reference.export), want) for play in reference.rounded(count, bits))
+
     if off > allowed and recipe != "bf16":
-        allowed = max(allowed, TIMES * max(distance(losses(play[0], reference.export), want) for play in reference.rounded(4)))
+        allowed = max(allowed, TIMES * rounded_gap(4))
     if off > allowed:
         allowed = max(allowed, TIMES * loss_gap(module))
     if off > allowed and recipe != "bf16":
         allowed = max(allowed, TIMES * distance(losses(reference.rounded_dots()[0], reference.export), want))
-    if off > allowed and recipe != "bf16":
+    if off > allowed:
         # A fifth run sometimes exceeds the largest of four runs.
-        allowed = max(allowed, TIMES * max(distance(losses(play[0], reference.export), want) for play in reference.rounded(16)))
+        allowed = max(allowed, TIMES * rounded_gap(16))
     optimizer = reference.choices.optimizer
     if (allowed > size or runs_away(reference) or optimizers.searches(optimizer) or optimizer in optimizers.LEAPING) and np.isfinite(got).all():
         return off / size, allowed / size

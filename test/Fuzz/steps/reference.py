@@ -42,7 +42,7 @@ class Reference:
         self.drawn, self.seed = drawn, seed
         self.choices = choices.settle(drawn)
         self.export = self.make(self.choices)
-        self._moved, self._rounded, self._rounded_dots, self._optimized = [], [], None, None
+        self._moved, self._rounded, self._rounded_dots, self._optimized = [], {}, None, None
 
     def make(self, c):
         export = Export(containers.make(c, tasks.make(c, self.seed), self.seed), c.donate == "yes", STEPS)
@@ -88,17 +88,17 @@ class Reference:
         off = np.max(np.abs(losses - np.median(losses, axis=0)), axis=1)
         return np.max(off) > JUMP * np.median(off)
 
-    def rounded(self, count=4):
-        """Returns runs of the step with initial weights rounded stochastically to E4M3."""
-        random = np.random.default_rng(2)
+    def rounded(self, count, bits):
+        """Returns runs of the step with initial weights rounded stochastically to a number of significant bits."""
+        random, runs = self._rounded.setdefault(bits, (np.random.default_rng(2), []))
 
-        def to_fp8(x):
+        def round_weights(x):
             x = np.asarray(x)
-            return to_e4m3(x.astype(np.float32), random).astype(x.dtype) if jnp.issubdtype(x.dtype, jnp.floating) and x.ndim > 1 else x
+            return round_to(x.astype(np.float32), bits, random).astype(x.dtype) if jnp.issubdtype(x.dtype, jnp.floating) and x.ndim > 1 else x
 
-        while len(self._rounded) < count:
-            self._rounded.append(self.export.play(changed(self.export.state, to_fp8)))
-        return self._rounded
+        while len(runs) < count:
+            runs.append(self.export.play(changed(self.export.state, round_weights)))
+        return runs[:count]
 
     def rounded_dots(self):
         """Returns a run of the step whose dots read E4M3."""
@@ -124,10 +124,14 @@ def changed(state, change):
     return jax.tree.map(lambda x: x if is_key(x) else jnp.asarray(change(x)), state)
 
 
-def to_e4m3(x, random):
-    """Returns x with three mantissa bits, rounded stochastically."""
+# The significant bits of a type, with the leading one.
+E4M3, BF16 = 4, 8
+
+
+def round_to(x, bits, random):
+    """Returns x with so many significant bits, rounded stochastically."""
     mantissa, exponent = np.frexp(x)
-    return np.ldexp(np.floor(mantissa * 16 + random.random(x.shape)) / 16, exponent)
+    return np.ldexp(np.floor(mantissa * 2**bits + random.random(x.shape)) / 2**bits, exponent)
 
 
 def distance(a, b):
