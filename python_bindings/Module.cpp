@@ -286,7 +286,10 @@ public:
       status = fp8_step_run(handle);
     }
     check(status);
+    ++numRuns;
   }
+  /// Returns how many runs have ended well.
+  int64_t runs() const { return numRuns; }
 
   /// Returns the bytes of an argument; they live as long as `owner`.
   Bytes argument(int64_t index, nb::handle owner) {
@@ -466,6 +469,7 @@ private:
 
   Function executable;
   fp8_step *handle = nullptr;
+  int64_t numRuns = 0;
   Group *group = nullptr;
 };
 
@@ -737,6 +741,8 @@ nb::tuple runPasses(const std::string &module, const std::string &pipeline,
 
 NB_MODULE(_native, m) {
   m.doc() = "The C interfaces of fp8's compiler and runtime.";
+  // A view that is alive when Python ends keeps its buffers, as documented.
+  nb::set_leak_warnings(false);
   nb::register_exception_translator(translate);
   rankError = PyErr_NewExceptionWithDoc(
       "fp8.RankError",
@@ -785,6 +791,7 @@ NB_MODULE(_native, m) {
       .def(nb::init<const Function &, int32_t>(), "function"_a, "threads"_a = 0,
            nb::keep_alive<1, 2>())
       .def("run", &Step::run)
+      .def_prop_ro("runs", &Step::runs)
       .def("argument", &Step::argument, "index"_a, "owner"_a,
            nb::rv_policy::reference)
       .def("result", &Step::result, "index"_a, "owner"_a,

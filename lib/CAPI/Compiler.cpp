@@ -7,6 +7,7 @@
 #include "fp8/Compiler/Package.h"
 #include "fp8/Compiler/Program.h"
 #include "fp8/Init.h"
+#include "fp8/Support/TreePaths.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -76,7 +77,7 @@ static std::string
 readPairs(const char *what, const char *const *texts, int64_t count,
           SmallVectorImpl<std::pair<std::string, std::string>> &pairs) {
   for (int64_t i = 0; i < count; ++i) {
-    auto [key, value] = StringRef(texts[i]).rsplit('=');
+    auto [key, value] = splitAssignment(texts[i]);
     if (key.empty() || value.empty())
       return ("expected " + llvm::Twine(what) + " KEY=VALUE but got '" +
               texts[i] + "'")

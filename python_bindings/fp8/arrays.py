@@ -43,23 +43,41 @@ def bytes_of(array):
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
+def is_jax(value):
+    """Returns whether a value is an array of JAX, or one that it traces."""
+    return type(value).__module__.startswith("jax")
+
+
 def is_key(value):
     """Returns whether a value is a typed key of jax.random."""
-    return type(value).__module__.startswith("jax") and "key<" in str(getattr(value, "dtype", ""))
+    return is_jax(value) and "key<" in str(getattr(value, "dtype", ""))
+
+
+def _holds(dtype, number):
+    """Returns whether a type has room for a Python number: as in JAX, floats are no integers and numbers no bools."""
+    if type(number) is bool:
+        return True
+    if dtype.kind in "iu":
+        return type(number) is int and np.iinfo(dtype).min <= number <= np.iinfo(dtype).max
+    return dtype.kind != "b"
 
 
 def given(value, shape, dtype, path):
     """Returns `value`, anything array-like, as an array of this shape and type; raises a TypeError with its path if it does not match.
 
-    Python numbers take the expected type; 64-bit arrays are narrowed as JAX narrows them.
+    Python numbers take the expected type if it has room for them; 64-bit arrays are narrowed as JAX narrows them.
     """
+    if type(value) in (bool, int, float):
+        if tuple(shape) or not _holds(dtype, value):
+            raise TypeError(f"{path}: expected {describe(shape, dtype)} but got the {type(value).__name__} {value}")
+        return np.array(value, dtype)
     if is_key(value):
         import jax
 
         value = jax.random.key_data(value)
     array = np.asarray(value)
-    fits = array.dtype == dtype or type(value) in (bool, int, float) or _NARROWED.get(array.dtype.name) == dtype.name
-    if not fits or array.shape != tuple(shape):
+    native = array.dtype.newbyteorder("=")
+    if not (native == dtype or _NARROWED.get(native.name) == dtype.name) or array.shape != tuple(shape):
         raise TypeError(f"{path}: expected {describe(shape, dtype)} but got {describe(array.shape, array.dtype)}")
     return array.astype(dtype, copy=False)
 

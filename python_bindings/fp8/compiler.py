@@ -25,7 +25,10 @@ class CompileError(ValueError):
 
     def __init__(self, message: str, diagnostics: list[str]):
         super().__init__("\n".join(line for line in diagnostics if not line.startswith("warning: ")) or message)
-        self.diagnostics = diagnostics
+        self.message, self.diagnostics = message, diagnostics
+
+    def __reduce__(self):
+        return type(self), (self.message, self.diagnostics)
 
 
 class CompileWarning(UserWarning):

@@ -77,7 +77,7 @@ def export_weights(
         if step._is_first():
             package = step._exporting(format)
             evaluation = package.function("check")
-            has_data = batches is not None or data or eval_data
+            has_data = batches is not None or _files(data) or _files(eval_data)
             if has_data and evaluation is None:
                 raise ValueError("expected a step with an evaluation for the held-out data: fp8.compile(step, ..., evaluate=function)")
             held_out = _held_out(evaluation, batches, data, eval_data, holdout, seed, step._threads) if has_data else _native.HeldOut()
@@ -96,7 +96,7 @@ def _read(line):
 
 def _held_out(function, batches, data, eval_data, holdout, seed, threads):
     held_out = _native.HeldOut()
-    held_out.data, held_out.eval_data = [os.fspath(path) for path in data], [os.fspath(path) for path in eval_data]
+    held_out.data, held_out.eval_data = _files(data), _files(eval_data)
     held_out.holdout, held_out.seed, held_out.threads = holdout, seed, threads
     # Python handles signals only in its main thread.
     held_out.signals = threading.current_thread() is threading.main_thread()
@@ -105,13 +105,18 @@ def _held_out(function, batches, data, eval_data, holdout, seed, threads):
     return held_out
 
 
+def _files(given):
+    """Returns the paths of one file or of several."""
+    return [os.fspath(path) for path in ([given] if isinstance(given, (str, os.PathLike)) else given)]
+
+
 def _stacked(function, batches):
     """Returns all batches as arrays by path; their first dimension is the batch."""
     infos = {info.name: info for info in function.arguments if not info.zero_init}
     roots = trees.roots_of(infos)
     columns, count = {}, 0
     for batch in batches:
-        items = batch if isinstance(batch, tuple) else (batch,)
+        items = trees.arguments_of(batch, roots, infos)
         if len(items) > len(roots):
             raise TypeError(f"expected batches for the last of the evaluation's arguments {', '.join(roots)} but got {len(items)}")
         # State comes first.

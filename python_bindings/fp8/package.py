@@ -23,7 +23,11 @@ def load(directory: str | os.PathLike, threads: int = 0, group: Group | None = N
     if functions.package.text("signature.json") is None:
         raise ValueError(f"{directory}: expected signature.json in the package: it was written by an earlier version")
     described = directory / "trees.json"
-    return Step(functions, trees_of(functions, json.loads(described.read_text()) if described.exists() else None), threads)
+    rows = json.loads(described.read_text()) if described.exists() else None
+    # Another program may have written another step there since.
+    if rows and rows.get("fingerprint") not in (None, functions.package.text("fingerprint")):
+        rows = None
+    return Step(functions, trees_of(functions, rows), threads)
 
 
 def trees_of(functions, rows=None):
@@ -32,7 +36,7 @@ def trees_of(functions, rows=None):
     rows = rows or {part: [_row(row) for row in signature[part]] for part in ("arguments", "results")}
     leaves = ([trees.Leaf(row["path"], tuple(row["shape"]), arrays.dtype_called(row["dtype"]), row["key"]) for row in rows[part]] for part in ("arguments", "results"))
     states = {row["path"]: row["result"] for row in signature["arguments"] if row["result"]}
-    return trees.PathTrees(*leaves, states, rows.get("roots"))
+    return trees.PathTrees(*leaves, states, rows.get("roots"), rows.get("empty"))
 
 
 _MLIR = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}

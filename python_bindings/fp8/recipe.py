@@ -4,7 +4,7 @@ A field that is None is left out and gets the compiler's default. Only the compi
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -183,7 +183,8 @@ class Recipe:
             if key == "rules":
                 lines += ["rules:", *(f"  - {rule}" for rule in value)] if value else ["rules: []"]
             elif dataclasses.is_dataclass(value) and not isinstance(value, _Flow):
-                lines += [f"{key}:", *(f"  {name}: {_flow(part)}" for name, part in _given(value))]
+                parts = [f"  {name}: {_flow(part)}" for name, part in _given(value)]
+                lines += [f"{key}:", *parts] if parts else [f"{key}: {{}}"]
             else:
                 lines.append(f"{key}: {_flow(value)}")
         return "\n".join(lines) + "\n"
@@ -198,7 +199,7 @@ def _given(record: Any) -> list[tuple[str, Any]]:
 def _flow(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, Iterable) and not isinstance(value, str):
         return "[" + ", ".join(map(_flow, value)) + "]"
     if isinstance(value, str) and not value.replace("_", "").isalnum():
         return "'" + value.replace("'", "''") + "'"

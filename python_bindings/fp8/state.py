@@ -72,13 +72,20 @@ class Memory:
         self.native = _native.Step(functions.step, threads)
         if functions.group is not None:
             self.native.set_group(functions.group._native)
-        self.taken, self.begun = 0, 0  # `begun`: earlier steps of a state that was read from a file
+        self.begun = 0  # earlier steps of a state that was read from a file
+        self.copied = 0  # steps of the state of which this one is a copy
         self.whole = 0  # `taken` when all shards were last here
         self.joined = None  # `taken` when the parts of all ranks were last here
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # held while a step runs, and while anything reads the buffers
         self.leases = weakref.WeakSet()
         self.inputs, self.fed, self.outputs = {}, {}, {}
-        self.user = None  # `taken` at the last run of `load`, and its results
+        self.user = None  # the results of `load` since the last step
+
+    @property
+    def taken(self):
+        """The number of steps that the state has taken since it was stored here. The native step counts: ctrl-C during a run is
+        raised when the run is over, and then it has taken the step."""
+        return self.copied + self.native.runs
 
     @property
     def number(self):
@@ -149,7 +156,7 @@ class Memory:
 
     def feed(self, path, value):
         """Copies an input of the next step, unless it is the (immutable) JAX array of the last one."""
-        immutable = not isinstance(value, np.ndarray) and type(value).__module__.startswith("jax")
+        immutable = arrays.is_jax(value)
         if immutable and self.fed.get(path) is value:
             return
         buffer = self.inputs.get(path)
@@ -166,8 +173,8 @@ class Memory:
             )
         if self.functions.is_dealt and self.has_shards:
             self.native.release()
+        self.user = None
         self.native.run()
-        self.taken += 1
 
     def result(self, path):
         """Returns a result of the last step other than state, as a new array."""
@@ -198,17 +205,17 @@ class Memory:
         return self.argument(path, lease)
 
     def _load(self):
-        if self.user is None or self.user[0] != self.taken:
+        if self.user is None:
             place = self.functions.place
             copy_in = lambda info, buffer: np.copyto(buffer, self.native.whole(place[info.name], self.native))
             loaded = _run(self.functions.load, self.threads, copy_in)
-            self.user = (self.taken, {path: arrays.typed(data, info) for path, (info, data) in loaded.items()})
-        return self.user[1]
+            self.user = {path: arrays.typed(data, info) for path, (info, data) in loaded.items()}
+        return self.user
 
     def clone(self):
         """Returns the same state in buffers of its own, including the recipe's own state."""
         other = Memory(self.functions, self.threads)
-        other.taken, other.begun, other.whole = self.taken, self.begun, self.whole
+        other.copied, other.begun, other.whole = self.taken, self.begun, self.whole
         for i, info in enumerate(self.functions.arguments):
             if not self.has_shards and info.shard and not self.native.owns(info.shard):
                 continue
@@ -243,14 +250,25 @@ class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
-            array = self._live().view(self._path)
+            array = self._view()
             if dtype is not None and array.dtype != dtype:
                 raise ValueError(f"expected {array.dtype} but got {np.dtype(dtype)}: another type needs a copy")
             return array
-        array = self._live().read(self._path)
+        with self._memory.lock:
+            array = self._live().read(self._path)
         return array if dtype is None else array.astype(dtype, copy=False)
 
+    def _view(self):
+        with self._memory.lock:
+            return self._live().view(self._path)
+
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        if any(isinstance(x, StateArray) for x in options.get("out", ())):
+            raise TypeError(f"{self._path}: expected an array that can be written but got state of a step: change a copy of it (numpy.array)")
+        if any(arrays.is_jax(x) for x in inputs) and method == "__call__" and not options:
+            import jax.numpy as jnp
+
+            return getattr(jnp, ufunc.__name__)(*(jnp.asarray(x) for x in inputs))
         given = [np.asarray(x) if isinstance(x, StateArray) else x for x in inputs]
         return getattr(ufunc, method)(*given, **options)
 
@@ -262,7 +280,7 @@ class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
         return jax.random.wrap_key_data(array, impl=self._key) if self._key else array
 
     def __dlpack__(self, **options):
-        return self._live().view(self._path).__dlpack__(**options)
+        return self._view().__dlpack__(**options)
 
     def __dlpack_device__(self):
         return (1, 0)  # the CPU
@@ -279,6 +297,10 @@ class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
             raise TypeError("expected an array with dimensions but got a scalar")
         return self.shape[0]
 
+    def __iter__(self):
+        len(self)  # raises for scalars
+        return iter(np.asarray(self))  # one copy for all rows
+
     def item(self, *index):
         """Returns the Python number of an array of one element, or at this index."""
         return np.asarray(self).item(*index)
@@ -287,11 +309,23 @@ class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
     __int__ = lambda self: int(np.asarray(self))
     __index__ = lambda self: np.asarray(self).__index__()
     __bool__ = lambda self: bool(np.asarray(self))
+    __round__ = lambda self, digits=None: round(self.item(), digits)
     __hash__ = object.__hash__
+
+    def __format__(self, spec):
+        return format(self.item(), spec) if spec else str(self)
+
+    def __reduce__(self):
+        raise TypeError(f"{self._path}: expected an array with data of its own but got state of a step: fp8.copy(state) copies it, step8.save_state writes it")
 
     def __repr__(self):
         what = f"{self._path}: {arrays.describe(self.shape, self.dtype)}"
         return f"StateArray({what}, replaced)" if self._memory.taken != self._taken else f"StateArray({what}, {np.asarray(self)})"
+
+
+# `x += 1` is `x = x + 1`, a new array: the state stays.
+for _name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and", "xor", "or"):
+    setattr(StateArray, f"__i{_name}__", getattr(StateArray, f"__{_name}__"))
 
 
 def steps_taken(state):
@@ -314,9 +348,11 @@ def copy(state: Any) -> Any:
     def clone(leaf):
         if not isinstance(leaf, StateArray):
             return leaf
-        memory = leaf._live()
-        if id(memory) not in clones:
-            clones[id(memory)] = memory.clone()
+        memory = leaf._memory
+        with memory.lock:
+            leaf._live()
+            if id(memory) not in clones:
+                clones[id(memory)] = memory.clone()
         return StateArray(clones[id(memory)], leaf._path, leaf.shape, leaf.dtype, leaf._key)
 
     return jax.tree.map(clone, state)

@@ -9,6 +9,8 @@ import tempfile
 import weakref
 from typing import Any
 
+import numpy as np
+
 from . import arrays, state
 from .verdicts import Verdicts
 
@@ -53,10 +55,18 @@ class Step:
         state, BufferError if views of it are still alive, and RankError if
         another rank of the group has failed or does not answer.
         """
+        return self._take(args, lambda memory: None)
+
+    def _take(self, args, begin):
+        """Takes one step; `begin` is told the buffers of its state before."""
         leaves = self._trees.flatten(args)
+        for i, _ in self._inputs:
+            if type(leaves[i]) is state.StateArray:  # It has a lock of its own.
+                leaves[i] = np.asarray(leaves[i])
         memory = self._memory_of(leaves)
         with memory.lock:
             self._check_current(memory, leaves)
+            begin(memory)
             for i, path in self._inputs:
                 memory.feed(path, leaves[i])
             self._newest = weakref.ref(memory)
@@ -66,7 +76,10 @@ class Step:
     def newest(self) -> Any:
         """Returns what the last call returned, or would have returned without ctrl-C; None before the first call."""
         memory = self._newest()
-        return None if memory is None or not memory.taken else self._outputs(memory)
+        if memory is None:
+            return None
+        with memory.lock:
+            return self._outputs(memory) if memory.taken else None
 
     def _outputs(self, memory):
         out = []
@@ -283,7 +296,13 @@ class Step:
         directory = pathlib.Path(directory)
         self._program.emit(str(directory))
         rows = lambda leaves: [{"path": leaf.path, "shape": leaf.shape, "dtype": leaf.dtype.name, "key": leaf.key} for leaf in leaves]
-        trees = {"roots": self._trees.roots, "arguments": rows(self._trees.arguments), "results": rows(self._trees.results)}
+        trees = {
+            "fingerprint": self._text("fingerprint"),
+            "roots": self._trees.roots,
+            "arguments": rows(self._trees.arguments),
+            "results": rows(self._trees.results),
+            "empty": self._trees.empty,
+        }
         temporary = directory / "trees.json.tmp"
         temporary.write_text(json.dumps(trees, indent=1))
         os.replace(temporary, directory / "trees.json")

@@ -1,6 +1,7 @@
 """The training loop around a compiled step: it feeds data, and writes logs and checkpoints, also after ctrl-C."""
 
 import contextlib
+import csv
 import itertools
 import json
 import math
@@ -11,7 +12,6 @@ import signal
 import threading
 import time
 import warnings
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -22,7 +22,7 @@ from .evaluation import evaluate
 from .group import RankError
 from .state import copy, steps_taken
 from .step import INDEX, Step
-from .trees import named
+from .trees import arguments_of, named
 
 
 class AlarmWarning(UserWarning):
@@ -79,6 +79,10 @@ class Trainer:
         self.step, self.out = step, pathlib.Path(out)
         self._group, self._is_first = step._group, step._is_first()
         self._signals = 0  # in a group: the number of signals received
+        counts = dict(checkpoint_every=checkpoint_every, keep_checkpoints=keep_checkpoints, trace_every=trace_every, evaluate_every=evaluate_every)
+        for name, count in counts.items():
+            if count < 0:
+                raise ValueError(f"expected {name} to be 0 or more but got {count}")
         self.checkpoint_every, self.keep_checkpoints = checkpoint_every, keep_checkpoints
         functions = step._functions
         self._is_sharded = self._group is not None and (sharded_checkpoints or functions.is_dealt or functions.is_in_parts)
@@ -87,13 +91,23 @@ class Trainer:
             raise TypeError("expected held-out batches that can be gone through again, a list for one, but got an iterator")
         self.held_out = held_out if held_out is None or isinstance(held_out, dict) else {"batches": held_out}
         self.evaluate_every = evaluate_every
-        self.alarms = list(alarms)
+        self.alarms = [alarms] if isinstance(alarms, str) else list(alarms)
         self._rules()  # reports mistakes at once
         self.stop_on_nonfinite, self.progress, self.log = stop_on_nonfinite, progress, log
+        self._count = None  # the steps taken, once `fit` has begun
+        self._memory = None  # the buffers of the state, while `fit` runs
         rows = step.signature["results"]
         self.loss = next(row["path"] for row in rows if row["kind"] == "loss")
         if not self.loss.startswith("result[1]") or any(row["state"] and not row["path"].startswith("result[0]") for row in rows):
             raise TypeError(f"expected a step that returns state and metrics, two trees, but got the loss as {self.loss}")
+
+    @property
+    def taken(self) -> int:
+        """The number of steps that the state has taken; before `fit`, that of the newest checkpoint in `out`, 0 if there is none."""
+        if self._count is not None:
+            return self._count
+        newest = self._from_first(self._newest())
+        return newest[0] if newest else 0
 
     def fit(self, state: Any, batches: Iterable, steps: int, resume: bool = False, overwrite: bool = False) -> Any:
         """Trains until the state has taken `steps` steps in total; returns the state.
@@ -112,48 +126,56 @@ class Trainer:
         state = self._begin(state, resume, overwrite)
         bar = self._bar(steps)
         self._alarms, self._kept = self._rules(), None
-        self._started, self._before = time.perf_counter(), None
-        with self._log("log.jsonl") as jsonl, self._log("log.csv") as csv, self._catch_signals():
+        self._started, self._before, self._unwritten = time.perf_counter(), None, None
+        trees = self.step._trees
+        paths = [leaf.path for leaf in trees.arguments]
+        with self._log("log.jsonl") as jsonl, self._log("log.csv") as table, self._catch_signals():
             try:
                 for batch in self._limited(batches, steps):
                     if self._alarms is not None and self._alarms.may_skip:
                         state = self.step._resident(state)
                         self._kept = copy(state)
-                    state, metrics = self.step(state, *(batch if isinstance(batch, tuple) else (batch,)))
-                    state = self._taken(state, metrics, steps, jsonl, csv, bar)
+                    state, metrics = self.step._take((state, *arguments_of(batch, trees.roots, paths)), self._hold)
+                    state = self._after(state, metrics, steps, jsonl, table, bar)
                     if self.checkpoint_every and self.taken % self.checkpoint_every == 0:
                         self.checkpoint(state)
                     self._stop_if_told(state)
             except (FloatingPointError, AlarmStop, RankError):
                 raise
             except BaseException:
-                self._rescue(steps, jsonl, csv)
+                self._rescue(steps, jsonl, table)
                 raise
             finally:
+                self._memory = None
                 if bar is not None:
                     bar.close()
         self.checkpoint(state)
         return state
 
-    def _taken(self, state, metrics, steps, jsonl, csv, bar=None):
+    def _hold(self, memory):
+        """Notes the buffers of the state before a step."""
+        if memory is not self._memory:
+            self._memory, self._before = memory, self.taken - memory.taken
+
+    def _after(self, state, metrics, steps, jsonl, table, bar=None):
         """Counts a step, carries out the alarms' actions, and logs it. Returns the state with which training continues."""
-        self.taken += 1
-        line = self._line(metrics)
+        self._count += 1
+        line = self._unwritten = self._line(metrics)
+        ran = self._memory
         skip, stop = self._heed(state, line)
         if skip:
             state, self._kept = self._kept, None
-            self.step._newest = weakref.ref(self.step._memory_of(self.step._leading((state,))))
-        self._before = self.taken - steps_taken(state)
+            self._hold(self.step._memory_of(self.step._leading((state,))))
         is_due = self.taken == steps or stop or (self.evaluate_every and self.taken % self.evaluate_every == 0)
         if self.held_out is not None and is_due and (skip or math.isfinite(line["loss"])):
             values = evaluate(self.step, state, **self.held_out)
             line["heldout_loss"] = values["heldout_loss"]
             if values["heldout_metrics"]:
                 line["heldout_metrics"] = values["heldout_metrics"]
-        self._write(line, jsonl, csv)
+        self._write(line, jsonl, table)
         if self.trace_every and self.taken % self.trace_every == 0 and self._is_first:
             with open(self.out / "trace.jsonl", "a") as file:
-                file.write(self.step._trace_line(self.taken))
+                file.write(ran.native.trace(self.taken))
         if bar is not None:
             bar.set_postfix(loss=line["loss"], refresh=False)
             bar.update()
@@ -202,9 +224,10 @@ class Trainer:
         try:
             return _native.Alarms(step, self.alarms)
         except ValueError as error:
-            if any(info.kind.startswith("trace") for info in step.results):
+            is_unknown = re.search("there is no metric|no tensor", str(error))
+            if not is_unknown or any(info.kind.startswith("trace") for info in step.results):
                 raise
-            raise ValueError(f"{error} (a trace has who compiles with trace=True)") from None
+            raise ValueError(f"{error}; a step compiled with trace=True has a trace") from None
 
     def _heed(self, state, line):
         """Issues the alarms of a step; returns whether to discard its update, and whether to stop."""
@@ -223,22 +246,26 @@ class Trainer:
             line["alarms"] = lines
         return skip, stop
 
-    def _rescue(self, steps, jsonl, csv):
+    def _rescue(self, steps, jsonl, table):
         """Writes a checkpoint of the last complete step, whose result ctrl-C may have prevented from being returned."""
-        if self._before is None:
+        if self._memory is None:
             return
-        state, metrics = self.step.newest()
+        if self._unwritten:  # The evaluation was interrupted.
+            self._write(self._unwritten, jsonl, table)
+        state, metrics = self.step._outputs(self._memory)
+        is_ahead = self._before + self._memory.taken > self.taken
         if self._group is not None:
-            self._rescue_alone(state)
+            self._rescue_alone(state, is_ahead)
             return
-        if self._before + steps_taken(state) > self.taken:
-            state = self._taken(state, metrics, steps, jsonl, csv)
-        self.checkpoint(state)
+        if is_ahead:
+            state = self._after(state, metrics, steps, jsonl, table)
+        if self.taken:
+            self.checkpoint(state)
 
-    def _rescue_alone(self, state):
+    def _rescue_alone(self, state, is_ahead):
         """Does the same without the other ranks, which do not take part: possible if this rank has all of the state."""
         with self.step._held((state,)) as memory:
-            if self._is_first and memory.is_whole and self._before + steps_taken(state) == self.taken and not self._written(self.taken):
+            if self._is_first and memory.is_whole and not is_ahead and self.taken and not self._written(self.taken):
                 self.step._write(self._path(self.taken), memory)
 
     def checkpoint(self, state: Any) -> pathlib.Path:
@@ -246,6 +273,8 @@ class Trainer:
         if self._group is not None:
             with self.step._held((state,)) as memory:
                 memory.expect_same()
+        if self._count is None:
+            raise RuntimeError("expected fit to have begun, which counts the steps, before a checkpoint: step8.save_state writes a state alone")
         written = self._from_first(self._written(self.taken))
         path = self.out / written if written else self._path(self.taken, self._is_sharded)
         if not written:
@@ -304,12 +333,12 @@ class Trainer:
         return value if self._group is None else json.loads(self._group.gather(json.dumps(value).encode())[0])
 
     def _log(self, name):
-        return open(self.out / name if self._is_first else os.devnull, "a")
+        return open(self.out / name if self._is_first else os.devnull, "a", newline="")
 
     def _begin(self, state, resume, overwrite):
-        self.taken = 0
+        self._count = 0
         if newest := self._from_first(self._newest() if resume else None):
-            self.taken, name = newest
+            self._count, name = newest
             state = self.step.load_state(self.out / name, state)
         if self._is_first:
             self._begin_files(resume, overwrite)
@@ -365,14 +394,15 @@ class Trainer:
         scalars = {path: float(value) for path, value in named("result[1]", metrics) if np.ndim(value) == 0}
         return {"step": self.taken, "loss": scalars.pop(self.loss), "seconds": round(time.perf_counter() - self._started, 3), "metrics": scalars}
 
-    def _write(self, line, jsonl, csv):
+    def _write(self, line, jsonl, table):
+        self._unwritten = None
         held_out = ["heldout_loss"] if self.held_out is not None else []
-        if csv.tell() == 0:
-            csv.write(",".join(["step", "loss", *held_out, "seconds", *line["metrics"]]) + "\n")
-        values = [line["step"], line["loss"], *(line.get(name, "") for name in held_out), line["seconds"], *line["metrics"].values()]
-        csv.write(",".join("" if value == "" else repr(value) for value in values) + "\n")
+        rows = csv.writer(table, lineterminator="\n")
+        if table.tell() == 0:
+            rows.writerow(["step", "loss", *held_out, "seconds", *line["metrics"]])
+        rows.writerow([line["step"], line["loss"], *(line.get(name, "") for name in held_out), line["seconds"], *line["metrics"].values()])
         jsonl.write(json.dumps(_jsonable(line)) + "\n")
-        csv.flush(), jsonl.flush()
+        table.flush(), jsonl.flush()
         if self.log and self._is_first:
             self.log(line)
 

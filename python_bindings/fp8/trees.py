@@ -8,6 +8,8 @@ import inspect
 import re
 from typing import Any, NamedTuple
 
+from .state import StateArray
+
 
 class Leaf(NamedTuple):
     """A leaf of the step's arguments or results. `key`: for a typed key, the name of its random number generator."""
@@ -41,6 +43,16 @@ def _leaf(path, aval):
     return Leaf(path, tuple(aval.shape), np.dtype(aval.dtype))
 
 
+def _example(leaf):
+    """Returns what JAX can trace in place of an example argument: of state, its shape and type."""
+    import jax
+
+    if not isinstance(leaf, StateArray):
+        return leaf
+    data = jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+    return jax.eval_shape(lambda x: jax.random.wrap_key_data(x, impl=leaf._key), data) if leaf._key else data
+
+
 def named(root, tree):
     """Yields the leaves of a tree with their paths below `root`."""
     return paths([root], [tree])
@@ -62,13 +74,15 @@ class JaxTrees:
         import jax
 
         self.roots = _parameters(function, len(args))
+        args = jax.tree.map(_example, tuple(args))
         # An inner jit may drop unused arguments; this one keeps all.
         lowered = jax.jit(function, keep_unused=True).lower(*args)
         self.text = lowered.as_text(debug_info=True)
-        self.structure = jax.tree.structure(tuple(args))
+        self.structure = jax.tree.structure(args)
         self.arguments = [_leaf(path, aval) for path, aval in paths(self.roots, jax.eval_shape(lambda *a: a, *args))]
         outputs = lowered.out_info
         self.outputs = jax.tree.structure(outputs)
+        self.empty = _empty(self.outputs)
         self.results = [_leaf(path, aval) for path, aval in paths(["result"], [outputs])]
         self.states = self._states(args, outputs)
 
@@ -102,6 +116,14 @@ class JaxTrees:
         return self.outputs.unflatten(leaves)
 
 
+def _empty(outputs):
+    """Returns {place: None, {} or []} of the elements without leaves of the tuple that a function returns."""
+    if outputs.node_data() is None or outputs.node_data()[0] is not tuple:
+        return {}
+    values = {place: part.unflatten([]) for place, part in enumerate(outputs.children()) if part.num_leaves == 0}
+    return {place: value if type(value) in (dict, list) else None for place, value in values.items()}
+
+
 def _flatten_leading(trees, args):
     if not args:
         raise TypeError(f"expected the arguments that hold state, of {', '.join(trees.roots)}, but got none")
@@ -123,6 +145,17 @@ def roots_of(names):
     return list(dict.fromkeys(_split(name)[0] for name in names))
 
 
+def arguments_of(batch, roots, leaves):
+    """Returns the arguments that a batch stands for: a tuple of the last ones, or the only one, which may be a tuple itself.
+
+    roots, leaves: the function's arguments, and the paths of their leaves.
+    """
+    if not isinstance(batch, tuple):
+        return (batch,)
+    last = [path for path in leaves if root_of(path, roots) == roots[-1]]
+    return (batch,) if [path for path, _ in named(roots[-1], batch)] == last else tuple(batch)
+
+
 def _difference(roots, expected, args):
     """Describes how the trees of a call differ from those that the step takes."""
     if len(args) != len(roots):
@@ -130,7 +163,10 @@ def _difference(roots, expected, args):
     got = [path for path, _ in paths(roots, args)]
     missing, extra = ([p for p in a if p not in set(b)] for a, b in ((expected, got), (got, expected)))
     if not missing and not extra:
-        return "expected the containers of the example arguments but got others of the same keys"
+        return (
+            "expected the containers of the example arguments but got others of the same keys, or with other static fields: "
+            "if they are objects made anew, such as TrainState.tx, use the example's with other arrays (TrainState.replace)"
+        )
     parts = [f"{len(paths)} {what}: {', '.join(paths[:4])}{', ...' if len(paths) > 4 else ''}" for paths, what in ((missing, "missing"), (extra, "not known")) if paths]
     return f"expected the trees of the example arguments but got others ({'; '.join(parts)})"
 
@@ -143,8 +179,10 @@ class PathTrees:
     other results in dictionaries, lists and tuples according to their paths.
     """
 
-    def __init__(self, arguments, results, states, roots=None):
+    def __init__(self, arguments, results, states, roots=None, empty=None):
+        """empty: {place in the returned tuple: what has no leaves there, None or a container}."""
         self.arguments, self.results, self.states = arguments, results, states
+        self.empty = {int(place): value for place, value in (empty or {}).items()}
         self.roots = roots or roots_of(leaf.path for leaf in arguments)
         self.structure = None
         self._parts = self._find_parts()
@@ -157,7 +195,7 @@ class PathTrees:
         self._is_tuple = all(key and isinstance(key[0], int) for key in keys)
         tops = [key[0] if self._is_tuple else 0 for key in keys]
         parts = []
-        for top in range(1 + max(tops, default=0)):
+        for top in range(1 + max([*tops, *self.empty], default=0)):
             chosen = [i for i in range(len(keys)) if tops[i] == top]
             took = [replaces.get(self.results[i].path) for i in chosen]
             whole = [[leaf.path for leaf in self.arguments if root_of(leaf.path, self.roots) == root] for root in self.roots]
@@ -180,7 +218,10 @@ class PathTrees:
 
     def unflatten(self, leaves):
         done = []
-        for chosen, keys, argument in self._parts:
+        for place, (chosen, keys, argument) in enumerate(self._parts):
+            if not chosen:
+                done.append(self.empty.get(place))
+                continue
             below = [leaves[i] for i in chosen]
             done.append(_plain(dict(zip(keys, below, strict=True))) if argument is None else self._args[argument].unflatten(below))
         return tuple(done) if self._is_tuple else done[0]

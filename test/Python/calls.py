@@ -4,11 +4,13 @@ used."""
 import gc
 import json
 import pathlib
+import pickle
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
+from copy import deepcopy
 
 import jax
 import jax.numpy as jnp
@@ -94,6 +96,20 @@ class Numbers(unittest.TestCase):
         self.assertLess(losses[1], losses[0])
         self.assertGreater(losses[2], losses[1])
 
+    def test_numbers_that_do_not_fit(self):
+        def step(state, rate, count, flag):
+            return {"w": state["w"] - rate * count}, {"loss": jnp.sum(state["w"]), "flag": flag}
+
+        state = {"w": np.ones(3, np.float32)}
+        compiled = fp8.compile(step, state, 0.5, np.uint8(1), True, recipe="none", roles={"rate": "constant", "count": "constant", "flag": "constant"})
+        state, _ = compiled(state, 1, 255, False)
+        np.testing.assert_array_equal(state["w"], np.full(3, -254, np.float32))
+        for bad, text in (((1, 2.5, True), r"count: expected uint8\[\] but got the float 2.5"), ((1, 256, True), "but got the int 256"), ((1, -1, True), "the int -1"),
+                          ((1, 1, 1), r"flag: expected bool\[\] but got the int 1"), ((1, float("nan"), True), "the float nan")):  # fmt: skip
+            with self.assertRaisesRegex(TypeError, text):
+                compiled(state, *bad)
+        np.testing.assert_array_equal(compiled({"w": np.ones(3, ">f4")}, 1.0, 1, True)[0]["w"], np.zeros(3))
+
     def test_shapes_are_enough_to_compile(self):
         state, batch = steps.state("keyed"), steps.batch()
         shapes = jax.eval_shape(lambda *args: args, state, batch)
@@ -121,6 +137,60 @@ class State(unittest.TestCase):
         state, _ = self.step(state, self.batch)
         self.assertIs(state["params"]["in"]._memory, memory)
         self.assertEqual((before, int(state["opt"][1][0].count)), (1, 2))
+
+    def test_is_an_example(self):
+        """State that a step returned has shapes and types for another compilation, also that of a typed key."""
+        state, _ = self.take(1)
+        again = fp8.compile(steps.keyed, state, self.batch, recipe="coat")
+        self.assertEqual(again(self.state, self.batch)[1], self.step(self.state, self.batch)[1])
+
+    def test_behaves_like_an_array(self):
+        state, _ = self.take(1)
+        w, count = state["params"]["in"], state["opt"][1][0].count
+        copy = np.asarray(w)
+        self.assertEqual(len(list(w)), 48)
+        with self.assertRaisesRegex(TypeError, "got a scalar"):
+            iter(count)
+        x = w
+        x += 1
+        np.testing.assert_array_equal(x, copy + 1)
+        with self.assertRaisesRegex(TypeError, r"state\['params'\]\['in'\]: expected an array that can be written"):
+            np.add(copy, 1, out=w)
+        np.testing.assert_array_equal(jax.jit(lambda y: w * y)(jnp.float32(2)), copy * 2)
+        self.assertEqual((f"{count:03d}", f"{count}", round(count)), ("001", str(count), 1))
+        for copying in (pickle.dumps, deepcopy):
+            with self.assertRaisesRegex(TypeError, "fp8.copy"):
+                copying(state)
+
+    def test_waits_for_a_step(self):
+        """Reading a state in another thread gives that state, or the error that it was replaced, but no mixture."""
+        state, _ = self.take(1)
+        leaves = jax.tree.leaves(state["params"])
+        wanted = [np.asarray(leaf).tobytes() for leaf in leaves]
+        seen, begun = [], threading.Event()
+
+        def read():
+            try:
+                while True:
+                    seen.append([np.asarray(leaf).tobytes() for leaf in leaves] == wanted)
+                    begun.set()
+            except RuntimeError as error:
+                seen.append("a later step has replaced" in str(error))
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        begun.wait()
+        self.take(1, state)
+        reader.join()
+        self.assertTrue(all(seen))
+
+    def test_user_form_is_dropped(self):
+        """What was dequantized to be read does not stay in memory."""
+        state, _ = self.take(1)
+        moment = state["opt"][1][0].mu["in"]
+        np.asarray(moment)
+        self.take(1, state)
+        self.assertIsNone(moment._memory.user)
 
     def test_replaced_state_is_an_error(self):
         old, _ = self.take(1)
@@ -236,8 +306,10 @@ class Errors(unittest.TestCase):
         def sorting(state, batch):
             return jnp.fft.fft(state).real, jnp.sum(state * batch)
 
-        with self.assertRaisesRegex(fp8.CompileError, r"calls\.py:\d+:\d+: stablehlo\.real is not supported"):
+        with self.assertRaisesRegex(fp8.CompileError, r"calls\.py:\d+:\d+: stablehlo\.real is not supported") as caught:
             fp8.compile(sorting, jnp.ones(8), jnp.ones(8))
+        again = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((str(again), again.diagnostics), (str(caught.exception), caught.exception.diagnostics))
 
 
 if __name__ == "__main__":

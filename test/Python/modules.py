@@ -76,6 +76,28 @@ class Modules(unittest.TestCase):
             subprocess.run([FP8_RUN, path / "step.mlir", "--recipe", "delayed", "--emit-package", path / "package", "--quiet"], check=True)
             self.assertEqual(self.losses(fp8.load(path / "package")), self.want)
 
+    def test_package_of_another_step(self):
+        """Trees of an earlier step in the same directory are not those of the package."""
+        other = fp8.compile(steps.flat, *self.state, self.batch, recipe="none")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            other.save(path / "package")
+            (path / "step.mlir").write_text(self.text)
+            subprocess.run([FP8_RUN, path / "step.mlir", "--recipe", "delayed", "--emit-package", path / "package", "--quiet"], check=True)
+            self.assertEqual(self.losses(fp8.load(path / "package")), self.want)
+
+    def test_results_without_leaves(self):
+        def step(state, batch):
+            state, metrics = steps.tupled(state, batch)
+            return state, {}, metrics["loss"], None
+
+        compiled = fp8.compile(step, self.state, self.batch, recipe="delayed")
+        with tempfile.TemporaryDirectory() as folder:
+            compiled.save(folder)
+            for one in (compiled, fp8.load(folder)):
+                _, nothing, loss, none = one(self.state, self.batch)
+                self.assertEqual((nothing, loss, none), ({}, self.want[0], None))
+
     def test_any_number_of_arguments(self):
         def step(*args):
             params, opt, metrics = steps.flat(*args)
@@ -174,6 +196,26 @@ class Facts(unittest.TestCase):
             fp8.compile(steps.tupled, self.state, self.batch, recipe=Recipe("mine", Forward(Operand("f8E4M4"))))
         path = Recipe("mine", Forward(), rules=[Rule(path="*['up']"), Rule(quantize=True, layers=[0], max_k=8)])
         self.assertIn("- keep: {path: '*[''up'']'}\n  - quantize: {layers: [0], max_k: 8}\n", str(path))
+
+    def test_recipes_as_text(self):
+        from fp8.recipe import Optimizer, Recipe, Rule
+
+        self.assertIn("optimizer: {}\n", str(Recipe("mine", optimizer=Optimizer())))
+        for layers in (range(2), np.arange(2), (0, 1)):
+            self.assertIn("layers: [0, 1]", str(Recipe("mine", rules=[Rule(layers=layers)])))
+
+    def test_keys_with_signs(self):
+        """A key of a tree may contain the sign that separates paths in options."""
+        x = np.ones((4, 8), np.float32)
+        for key in ("a=b", "it's=", '"=x', "\\'="):
+
+            def step(state, x, key=key):
+                loss, grad = jax.value_and_grad(lambda w: (x @ w).sum() ** 2)(state[key])
+                return {key: state[key] - grad}, loss
+
+            compiled = fp8.compile(step, {key: np.ones((8, 2), np.float32)}, x, recipe="none")
+            row = compiled.signature["arguments"][0]
+            self.assertEqual((row["role"], row["result"]), ("state", f"result[0][{key!r}]"))
 
     def test_warnings(self):
         def scaled(state, scale, batch):

@@ -18,6 +18,7 @@ from safetensors.numpy import save_file
 
 import fp8
 from fp8 import report_page
+from fp8.state import Memory
 
 FP8_RUN = sys.argv.pop(1)
 
@@ -94,24 +95,99 @@ class Training(unittest.TestCase):
                 self.trainer(out).fit(self.state, batches(begin=3), 5, resume=True)
                 self.assertEqual([line["step"] for line in self.lines(out)], [1, 2, 3, 4, 5])
 
-    def test_ctrl_c_between_step_and_return(self):
-        """A step that was taken is kept, even if its result was not returned."""
-        step = self.step
+    def test_ctrl_c_during_a_step(self):
+        """Python raises the interrupt when the native step is over: the step counts, though its result is not returned."""
 
         class Interrupted:
+            def __init__(self, native):
+                self.native = native
+
             def __getattr__(self, name):
-                return getattr(step, name)
+                return getattr(self.native, name)
 
-            def __call__(self, state, batch):
-                result = step(state, batch)
-                if int(result[0][1][1][0].count) == 3:
+            def run(self):
+                self.native.run()
+                if self.native.runs == 3:
                     raise KeyboardInterrupt
-                return result
 
-        with self.assertRaises(KeyboardInterrupt):
-            fp8.Trainer(Interrupted(), self.out, progress=False).fit(self.state, batches(), 9)
+        begin = Memory.__init__
+
+        def begin_interrupted(memory, *args):
+            begin(memory, *args)
+            memory.native = Interrupted(memory.native)
+
+        with unittest.mock.patch.object(Memory, "__init__", begin_interrupted), self.assertRaises(KeyboardInterrupt):
+            self.trainer().fit(self.state, batches(), 9)
         self.assertEqual([line["step"] for line in self.lines()], [1, 2, 3])
-        self.assertTrue((self.out / "checkpoint-3.safetensors").exists())
+        resumed = self.trainer().fit(self.state, batches(begin=3), 5, resume=True)
+        whole = self.trainer(self.folder / "whole").fit(self.state, batches(), 5)
+        for one, two in zip(jax.tree.leaves(resumed), jax.tree.leaves(whole), strict=True):
+            self.assertEqual(np.asarray(one).tobytes(), np.asarray(two).tobytes())
+
+    def test_ctrl_c_during_an_evaluation(self):
+        evaluated = fp8.compile(steps.tupled, self.state, steps.batch(), recipe="none", evaluate=lambda state, batch: steps.tupled(state, batch)[1])
+        trainer = fp8.Trainer(evaluated, self.out, progress=False, held_out=[steps.batch()], evaluate_every=2)
+        with unittest.mock.patch("fp8.trainer.evaluate", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            trainer.fit(self.state, batches(), 9)
+        self.assertEqual([line["step"] for line in self.lines()], [1, 2])
+        self.assertTrue((self.out / "checkpoint-2.safetensors").exists())
+        self.assertEqual((self.out / "log.csv").read_text().splitlines()[2].split(",")[2], "")
+
+    def test_other_states_of_the_step(self):
+        """What else the step trains meanwhile does not get into the checkpoint."""
+
+        def failing():
+            other, _ = self.step(self.state, steps.batch(50))
+            for i in range(3):
+                other, _ = self.step(other, steps.batch(50))
+                yield steps.batch(i)
+            raise OSError("the data")
+
+        with self.assertRaises(OSError):
+            self.trainer().fit(self.state, failing(), 9)
+        self.assertEqual([line["step"] for line in self.lines()], [1, 2, 3])
+        saved = self.step.load_state(self.out / "checkpoint-3.safetensors", self.state)
+        self.assertEqual(int(saved[1][1][0].count), 3)
+
+    def test_where_to_begin(self):
+        trainer = self.trainer()
+        self.assertEqual(trainer.taken, 0)
+        with self.assertRaisesRegex(RuntimeError, "expected fit to have begun"):
+            trainer.checkpoint(self.state)
+        trainer.fit(self.state, batches(), 3)
+        everything = list(batches(5))
+        trainer = self.trainer()
+        trainer.fit(self.state, everything[trainer.taken :], 5, resume=True)
+        self.assertEqual([line["step"] for line in self.lines()], [1, 2, 3, 4, 5])
+
+    def test_batches_that_are_tuples(self):
+        """A tuple is the step's last arguments, or the only one if that is such a tuple."""
+
+        def named(state, batch):
+            return steps.tupled(state, {"x": batch.params, "y": batch.opt})
+
+        def spread(state, x, y):
+            return steps.tupled(state, {"x": x, "y": y})
+
+        x, y = (steps.batch()[key] for key in "xy")
+        pair, losses = steps.Pair(x, y), set()
+        evaluate_named, evaluate_spread = (lambda state, batch: named(state, batch)[1]["loss"]), (lambda state, x, y: spread(state, x, y)[1]["loss"])
+        for step, evaluate, example, batch in (
+            (named, evaluate_named, (pair,), pair),
+            (spread, evaluate_spread, (x, y), (x, y)),
+            (spread, evaluate_spread, (x, y), pair),
+        ):
+            out = self.folder / str(len(list(self.folder.iterdir())))
+            compiled = fp8.compile(step, self.state, *example, recipe="none", evaluate=evaluate)
+            fp8.Trainer(compiled, out, progress=False, held_out=[batch]).fit(self.state, [batch], 1)
+            line = self.lines(out)[0]
+            losses.add((line["loss"], line["heldout_loss"]))
+        self.assertEqual(len(losses), 1)
+
+    def test_counts(self):
+        for name in ("checkpoint_every", "keep_checkpoints", "evaluate_every", "trace_every"):
+            with self.assertRaisesRegex(ValueError, f"expected {name} to be 0 or more but got -1"):
+                self.trainer(**{name: -1})
 
     def test_nonfinite(self):
         def poisoned():
@@ -202,8 +278,10 @@ class Training(unittest.TestCase):
             self.trainer(self.folder / "stop", alarms=["loss > 50 : stop"]).fit(self.state, spiked(), 5)
         self.assertTrue((self.folder / "stop" / "checkpoint-3.safetensors").exists())
         with self.assertRaisesRegex(ValueError, "there is no metric 'lss'; expected one of the step"):
-            self.trainer(alarms=["lss > 5 : warn"])
-        with self.assertRaisesRegex(ValueError, r"no tensor has a 'snr'.*\(a trace has who compiles with trace=True\)"):
+            self.trainer(alarms="lss > 5 : warn")
+        with self.assertRaisesRegex(ValueError, r"there is no > and no <.*ACTION is warn, stop or skip\)$"):
+            self.trainer(alarms="loss")
+        with self.assertRaisesRegex(ValueError, "no tensor has a 'snr'.*; a step compiled with trace=True has a trace"):
             self.trainer(alarms=["snr < 5 : warn"])
 
     def test_alarms_of_a_trace(self):

@@ -2,6 +2,7 @@
 
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
+#include "fp8/Support/TreePaths.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -56,8 +57,7 @@ private:
     auto split = [&](StringRef option, ArrayRef<std::string> entries,
                      auto &into) -> LogicalResult {
       for (StringRef entry : entries) {
-        // Keys of a tree path may contain `=`, roles and most results do not.
-        auto [path, value] = entry.rsplit('=');
+        auto [path, value] = fp8::splitAssignment(entry);
         if (value.empty())
           return emitError(getOperation().getLoc())
                  << "expected " << option << " to be PATH=VALUE but got '"
