@@ -4,6 +4,7 @@
 #include "Console.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -45,13 +46,13 @@ static size_t findOutside(const std::string &text, const char *letters,
 
 /// Reads a number at the front of `text` and removes it.
 static bool takeNumber(std::string &text, double &value) {
-  const char *begin = text.c_str();
-  char *end = nullptr;
-  value = std::strtod(begin, &end);
+  size_t sign = !text.empty() && text[0] == '+';
+  const char *begin = text.data() + sign, *behind = text.data() + text.size();
+  auto [end, problem] = std::from_chars(begin, behind, value);
   // "inf" and "nan" are not valid thresholds.
-  if (end == begin || !std::isfinite(value))
+  if (problem != std::errc() || !std::isfinite(value))
     return false;
-  text = trimmed(text.substr(end - begin));
+  text = trimmed(text.substr(end - text.data()));
   return true;
 }
 
@@ -219,6 +220,11 @@ Alarms::Alarms(const char *const *texts, int64_t numRules,
     resolve(rule);
     rules.push_back(std::move(rule));
   }
+}
+
+bool Alarms::watchTrace() const {
+  return std::any_of(rules.begin(), rules.end(),
+                     [](const Rule &rule) { return rule.ofTrace; });
 }
 
 bool Alarms::maySkip() const {

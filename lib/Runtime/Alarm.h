@@ -56,6 +56,8 @@ public:
          const std::vector<std::string> &metrics, const Trace &trace);
 
   bool empty() const { return rules.empty(); }
+  /// Returns whether a rule is about a metric of the trace.
+  bool watchTrace() const;
   bool maySkip() const;
 
   /// Checks the scalars of a step, of which the loss is the first.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <sstream>
 #include <unistd.h>
 
 namespace fp8::rt {
@@ -52,6 +53,9 @@ metadataOf(const CheckpointInfo &info, const StoredTrees *stored) {
       {"seed", std::to_string(info.seed)},
       {"module", info.fingerprint},
       {"data", info.dataFingerprint}};
+  if (!info.mayBeInfinite.empty())
+    for (const std::string &name : info.mayBeInfinite)
+      metadata["may_be_infinite"] += name + "\n";
   if (stored) {
     metadata["user_state"] = stored->user;
     metadata["stored_state"] = stored->stored;
@@ -182,6 +186,12 @@ static CheckpointInfo readInfo(const TensorFile &file,
   info.shuffle = value("shuffle_seed") != "none";
   info.fingerprint = value("module");
   info.dataFingerprint = value("data");
+  if (auto found = file.metadata.find("may_be_infinite");
+      found != file.metadata.end()) {
+    std::istringstream names(found->second);
+    for (std::string name; std::getline(names, name);)
+      info.mayBeInfinite.insert(name);
+  }
   if (info.step != at.step)
     throw Error(FP8_ERROR_FORMAT,
                 str("'", at.path, "' says that it is of step ", info.step));

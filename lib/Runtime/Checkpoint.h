@@ -22,6 +22,9 @@ struct CheckpointInfo {
   bool shuffle = false;        // the order of rows follows from the seed
   std::string fingerprint;     // of the module
   std::string dataFingerprint; // of the data
+  // State that began with values that are not finite, such as the best loss of
+  // an early stopping: it may have them later, too.
+  std::set<std::string> mayBeInfinite;
 };
 
 /// What the metadata say of state that is stored in another form than the

@@ -48,6 +48,8 @@ private:
 } // namespace
 
 void HeldOut::checkStep() const {
+  if (!(options.holdout < 1))
+    throw Error(FP8_ERROR_INVALID, "expected a held-out fraction below 1");
   if (!options.step)
     throw Error(FP8_ERROR_INVALID, "expected a step executable but got none");
   auto isSame = [](const TensorInfo &a, const TensorInfo &b) {
@@ -63,7 +65,11 @@ void HeldOut::checkStep() const {
 
 /// Returns the vocabulary of the step's own text arguments; -1 if unknown.
 int64_t HeldOut::vocabularyOfStep() const {
-  std::vector<bool> taken(step.executable.arguments.size(), false);
+  std::vector<bool> taken; // by arrays
+  for (const TensorInfo &argument : step.executable.arguments)
+    taken.push_back(std::any_of(
+        options.batches, options.batches + options.num_batches,
+        [&](const auto &batch) { return argument.name == batch.path; }));
   TextArguments arguments =
       findTextArguments("the step", step.executable.arguments, taken);
   return arguments.input < 0 ? -1 : arguments.vocabulary;

@@ -157,6 +157,12 @@ void Evaluation::prepare(fp8_step &trainedStep,
     key = keyOf(function.arguments[argument]);
 }
 
+std::string Evaluation::dataFingerprint() const {
+  return str(numBatches, " batches of ",
+             textData ? textData->fingerprint() : "no text", "/",
+             arrays.fingerprint());
+}
+
 /// Returns the values of all batches, one batch after the other; this rank has
 /// computed those of its own batches.
 std::vector<double> Evaluation::collect(std::vector<double> mine) const {
@@ -166,6 +172,15 @@ std::vector<double> Evaluation::collect(std::vector<double> mine) const {
       group->gather(std::string(reinterpret_cast<const char *>(mine.data()),
                                 mine.size() * sizeof(double)));
   size_t row = scalars.size() * sizeof(double);
+  for (int64_t rank = 0; rank < group->size(); ++rank) {
+    int64_t count =
+        numBatches > rank ? (numBatches - rank - 1) / group->size() + 1 : 0;
+    if (all[rank].size() != count * row)
+      throw Error(FP8_ERROR_RANK,
+                  str("rank ", rank, " of ", group->size(),
+                      " has other held-out data than rank ", group->rank(),
+                      ", which has ", numBatches, " batches"));
+  }
   std::vector<double> values(numBatches * scalars.size());
   for (int64_t batch = 0; batch < numBatches; ++batch)
     std::memcpy(values.data() + batch * scalars.size(),

@@ -50,6 +50,8 @@ public:
   int64_t batches() const { return numBatches; }
   /// Returns "1,024 bytes of text" or "64 rows of arrays".
   std::string dataText() const;
+  /// Returns a text that differs if the data do.
+  std::string dataFingerprint() const;
   void memory(fp8_memory &out) const { step->memory(out); }
 
 private:

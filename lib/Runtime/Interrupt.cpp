@@ -25,6 +25,9 @@ SignalScope::SignalScope(bool active) : active(active) {
   // process.
   action.sa_handler = SIG_IGN;
   sigaction(SIGXFSZ, &action, &oldFileSize);
+  // Ctrl-C also ends the program that the output is piped to. Lines for it are
+  // lost then, but no checkpoint.
+  sigaction(SIGPIPE, &action, &oldPipe);
 }
 
 SignalScope::~SignalScope() {
@@ -33,6 +36,7 @@ SignalScope::~SignalScope() {
   sigaction(SIGINT, &oldInt, nullptr);
   sigaction(SIGTERM, &oldTerm, nullptr);
   sigaction(SIGXFSZ, &oldFileSize, nullptr);
+  sigaction(SIGPIPE, &oldPipe, nullptr);
 }
 
 } // namespace fp8::rt

@@ -19,7 +19,7 @@ public:
 
 private:
   bool active;
-  struct sigaction oldInt = {}, oldTerm = {}, oldFileSize = {};
+  struct sigaction oldInt = {}, oldTerm = {}, oldFileSize = {}, oldPipe = {};
 };
 
 } // namespace fp8::rt

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -194,9 +195,10 @@ struct Axis {
 } // namespace
 
 static std::string fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.*f", digits, value);
-  return text;
+  char text[400]; // the largest double has 309 digits
+  auto [end, problem] = std::to_chars(text, text + sizeof(text), value,
+                                      std::chars_format::fixed, digits);
+  return {text, end};
 }
 
 static std::string tickText(double value) {

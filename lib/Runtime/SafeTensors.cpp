@@ -35,7 +35,12 @@ const TensorFile::Tensor *TensorFile::find(const std::string &name) const {
 static json parseUniqueKeys(const std::string &text, const char *begin,
                             const char *end) {
   std::vector<std::set<std::string>> keys;
-  auto callback = [&](int, json::parse_event_t event, json &parsed) {
+  // Nothing valid is nested deeper, and errors print what they name.
+  constexpr int maxDepth = 8;
+  auto callback = [&](int depth, json::parse_event_t event, json &parsed) {
+    if (depth > maxDepth)
+      throw Error(FP8_ERROR_FORMAT,
+                  str(text, "nested more than ", maxDepth, " deep"));
     if (event == json::parse_event_t::object_start) {
       keys.emplace_back();
     } else if (event == json::parse_event_t::object_end) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -343,14 +344,19 @@ std::string numberText(double value) {
     return value < 0 ? "-inf" : "inf";
   char text[40];
   bool isSingle = static_cast<double>(static_cast<float>(value)) == value;
+  // (The functions of <charconv> do not depend on the process's locale.)
+  char *end = text;
   for (int digits = isSingle ? 6 : 15; digits <= 17; ++digits) {
-    std::snprintf(text, sizeof(text), "%.*g", digits, value);
-    double back = std::strtod(text, nullptr);
+    end = std::to_chars(text, text + sizeof(text), value,
+                        std::chars_format::general, digits)
+              .ptr;
+    double back = 0;
+    std::from_chars(text, end, back);
     if (isSingle ? static_cast<float>(back) == static_cast<float>(value)
                  : back == value)
       break;
   }
-  return text;
+  return {text, end};
 }
 
 std::string groupedText(int64_t value) {

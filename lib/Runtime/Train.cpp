@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <new>
+#include <sstream>
 
 namespace fp8::rt {
 
@@ -142,6 +144,28 @@ void Trainer::keepState() {
   }
 }
 
+/// Returns what rank 0 has decided.
+static AlarmVerdict verdictOfFirst(AlarmVerdict mine, fp8_group &group) {
+  // Texts have no line breaks: each line begins with what it is.
+  std::string text;
+  for (const std::string &warning : mine.warnings)
+    text += "w" + warning + "\n";
+  if (mine.skip)
+    text += "s" + *mine.skip + "\n";
+  if (mine.stop)
+    text += "e" + *mine.stop + "\n";
+  std::istringstream lines(group.gather(text)[0]);
+  AlarmVerdict verdict;
+  for (std::string line; std::getline(lines, line);) {
+    std::string reason = line.substr(1);
+    if (line[0] == 'w')
+      verdict.warnings.push_back(reason);
+    else
+      (line[0] == 's' ? verdict.skip : verdict.stop) = reason;
+  }
+  return verdict;
+}
+
 /// Reads the trace and carries out the alarms' actions. Returns false if the
 /// step's update was discarded.
 bool Trainer::heedAlarms(LogRow &row) {
@@ -156,6 +180,9 @@ bool Trainer::heedAlarms(LogRow &row) {
   std::vector<double> values{row.loss};
   values.insert(values.end(), row.metrics.begin(), row.metrics.end());
   AlarmVerdict verdict = alarms->check(row.step, values);
+  // A rank's trace covers its own rows, but all ranks must do the same.
+  if (numRanks() > 1 && alarms->watchTrace())
+    verdict = verdictOfFirst(std::move(verdict), *options.group);
   for (const std::string &warning : verdict.warnings)
     console.warn("warning: " + warning);
   row.alarms = verdict.all();
@@ -212,15 +239,22 @@ void Trainer::trainAndSave() {
   if (isDone)
     console.printLine(
         str("nothing to train: the checkpoint is of step ", position.step));
+  auto saveAndThrow = [this](const Error &error) {
+    console.endLiveLine();
+    std::string message = saveAfter(error);
+    copyCheckpointPath();
+    throw Error(error.status, message);
+  };
   try {
     loop();
     if (isDone && evaluation)
       evaluate(lastEvaluated);
   } catch (const Error &error) {
-    console.endLiveLine();
-    std::string message = saveAfter(error);
-    copyCheckpointPath();
-    throw Error(error.status, message);
+    saveAndThrow(error);
+  } catch (const std::bad_alloc &) {
+    saveAndThrow(Error(FP8_ERROR_MEMORY, "out of memory"));
+  } catch (const std::exception &error) {
+    saveAndThrow(Error(FP8_ERROR_INTERNAL, error.what()));
   }
 }
 

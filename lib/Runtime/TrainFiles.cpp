@@ -74,6 +74,10 @@ void Trainer::openLogs() {
     else
       unlink((directory + name).c_str());
   }
+  for (const char *name :
+       {"/profile.json", "/cost.json", "/timeline.json", "/report.html"})
+    if (isWriter() && !options.resume)
+      unlink((directory + name).c_str());
   if (!report->rows().empty())
     secondsBefore = report->rows().back().seconds;
   for (const LogRow &row : report->rows())

@@ -11,20 +11,20 @@ void Trainer::initialize() {
   auto isMissing = [](const std::unique_ptr<Evaluation> &each) {
     return each && !each->missing().empty();
   };
-  if (!options.resume || isMissing(evaluation) || isMissing(exportEvaluation))
-    initial = std::make_unique<InitialValues>(options.init_file, options.init,
-                                              options.seed, options.threads);
+  // (A resumed run goes on with the checkpoint's seed.)
   if (options.resume)
     resume();
-  else
+  if (!options.resume || isMissing(evaluation) || isMissing(exportEvaluation))
+    initial = std::make_unique<InitialValues>(options.init_file, options.init,
+                                              position.seed, options.threads);
+  if (!options.resume)
     begin(*initial);
   readKeys();
   if (position.shuffle)
     arrays.shuffle(position.seed);
-  mayBeInfinite.assign(arguments().size(), false);
   for (size_t i : stateArguments(step->executable))
-    mayBeInfinite[i] =
-        firstNonFinite(step->argument(i), arguments()[i].type) >= 0;
+    if (firstNonFinite(step->argument(i), arguments()[i].type) >= 0)
+      position.mayBeInfinite.insert(arguments()[i].name);
   for (Evaluation *each : {evaluation.get(), exportEvaluation.get()})
     if (each)
       prepareEvaluation(*each, initial.get());
@@ -83,15 +83,21 @@ void Trainer::setKeys(const std::vector<const void *> &values) {
 //===----------------------------------------------------------------------===//
 
 void Trainer::resume() {
-  CheckpointInfo info = resumeFromNewest(
-      directory, *step, position.fingerprint, checkpoint,
-      [&](const std::string &text) { console.printLine(text); });
+  CheckpointInfo info =
+      resumeFromNewest(directory, *step, position.fingerprint, checkpoint,
+                       [&](const std::string &text) {
+                         if (text.compare(0, 8, "warning:") == 0)
+                           console.warn(text);
+                         else
+                           console.printLine(text);
+                       });
   savedStep = info.step;
   checkResumed(info);
   position.step = info.step;
   position.batches = info.batches;
   position.seed = info.seed;
   position.rows = info.rows;
+  position.mayBeInfinite = info.mayBeInfinite;
   console.printLine(str("resuming from ", checkpoint));
 }
 

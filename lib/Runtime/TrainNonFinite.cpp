@@ -62,7 +62,8 @@ void Trainer::failNonFinite(const std::string &what) {
 std::string Trainer::nonFiniteStateText() {
   std::string text;
   for (size_t i = 0; i < arguments().size() && text.empty(); ++i)
-    if (arguments()[i].role == FP8_ROLE_STATE && !mayBeInfinite[i])
+    if (arguments()[i].role == FP8_ROLE_STATE &&
+        !position.mayBeInfinite.count(arguments()[i].name))
       text = nonFiniteText(arguments()[i], step->argument(i),
                            step->ownBytes(arguments()[i]));
   return text;

@@ -60,6 +60,8 @@ void Trainer::checkRanks() {
   expectSame("file, recipe or compiler",
              withoutArithmetic(position.fingerprint));
   expectSame("data set", position.dataFingerprint);
+  expectSame("set of held-out data",
+             evaluation ? evaluation->dataFingerprint() : "none");
   expectSame("checkpoint to begin with",
              checkpoint.empty() ? "none" : str("step ", position.step));
   expectSame("option", str("steps ", options.steps, ", seed ", position.seed,
@@ -69,6 +71,8 @@ void Trainer::checkRanks() {
                            ", evaluation every ", options.eval_every,
                            evaluation ? "" : " (none)", ", alarms ",
                            options.num_alarms ? alarmText : "none"));
+  expectSame("size of buckets (FP8_BUCKET_BYTES)",
+             str(options.group->bucketBytes(), " bytes"));
   // After a resume a rank has only its own shards.
   checkStateIsSame(/*withShards=*/!options.resume);
   step->drop();

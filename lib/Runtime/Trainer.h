@@ -150,7 +150,6 @@ private:
   std::vector<std::pair<size_t, Key>> keys;
 
   ScalarResults scalars;
-  std::vector<bool> mayBeInfinite; // state arguments that began non-finite
   CheckpointInfo position;
   /// Whether the next step has its batch; the position after it; or why it has
   /// none.
