@@ -8,9 +8,10 @@
 // every=N (steps between checkpoints), profile, sharded (checkpoints), deal
 // (ranks own `seen` and `tokens`, as with ZeRO), ballast=MiB (size of each of
 // two more tensors that ranks own), and mistakes of one rank: differ=RANK (its
-// initial state), other=RANK (its file), and in its third step nan=RANK (in its
-// gradient), disk=RANK (files must stay small from then on) and memory=RANK (it
-// allocates more than there is). wire=f8: the wire of the gradient.
+// initial state), other=RANK (its file), heldout=RANK (its held-out data), and
+// in its third step nan=RANK (in its gradient), disk=RANK (files must stay
+// small from then on) and memory=RANK (it allocates more than there is).
+// wire=f8: the wire of the gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -257,7 +258,13 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
   options.step = step;
   options.init = init;
   options.eval = eval;
-  options.eval_batches = batches;
+  fp8_tensor_info fewer = dataInfo;
+  const int64_t fewerDims[] = {numRows - 2, width};
+  fewer.dims = fewerDims;
+  fp8_batch_source heldOut = batches[0];
+  if (number("heldout", -1) == myRank)
+    heldOut.info = &fewer;
+  options.eval_batches = &heldOut;
   options.num_eval_batches = 1;
   options.batches = batches;
   options.num_batches = 2;

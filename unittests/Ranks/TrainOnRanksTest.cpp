@@ -6,6 +6,7 @@
 #include <cmath>
 #include <csignal>
 #include <fcntl.h>
+#include <map>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
@@ -64,8 +65,9 @@ protected:
     text = "text=" + (dir / "text");
   }
 
-  /// The environment of ranks started from now on.
+  /// The environment of ranks started from now on, and what one rank has more.
   Words environment;
+  std::map<int, Words> ofRank;
 
   /// Starts ranks over sockets; `faults`: faults of the transport, by rank.
   void start(int ranks, Words arguments, Words faults = {}) {
@@ -78,6 +80,8 @@ protected:
       if (static_cast<size_t>(rank) < faults.size() && !faults[rank].empty())
         transport += "," + faults[rank];
       Words variables = environment;
+      variables.insert(variables.end(), ofRank[rank].begin(),
+                       ofRank[rank].end());
       variables.push_back(transport);
       Words words = {PROGRAM};
       words.insert(words.end(), arguments.begin(), arguments.end());
@@ -252,6 +256,24 @@ TEST_F(TrainOnRanks, WhatDiffersIsNamed) {
             "rank 2 of 3 has another file, recipe or compiler than rank 0 "
             "('module b, recipe none 1, compiler c' instead of 'module a, "
             "recipe none 1, compiler c')\n");
+}
+
+TEST_F(TrainOnRanks, OtherHeldOutDataAreNoticed) {
+  EXPECT_EQ(run(2, {dir / "a", "3", "2", "heldout=1"}),
+            (std::vector<int>{1, 1}));
+  EXPECT_EQ(errors().find("rank 1 of 2 has another set of held-out data than "
+                          "rank 0 ('14 batches of "),
+            0u)
+      << errors();
+}
+
+TEST_F(TrainOnRanks, OtherBucketsAreNoticed) {
+  ofRank[1] = {"FP8_BUCKET_BYTES=4096"};
+  EXPECT_EQ(run(2, {dir / "a", "3", "2"}), (std::vector<int>{1, 1}));
+  EXPECT_EQ(errors().find("rank 1 of 2 has another size of buckets "
+                          "(FP8_BUCKET_BYTES) than rank 0 ('4096 bytes'"),
+            0u)
+      << errors();
 }
 
 TEST_F(TrainOnRanks, AnErrorOfOneRankEndsAll) {

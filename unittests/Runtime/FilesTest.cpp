@@ -75,6 +75,9 @@ TEST(SafeTensors, BadFilesAreClearErrors) {
       "appears twice");
   EXPECT_HAS(loadError(fileWith("{\"__metadata__\": {\"x\": 3}}", 0)),
              "not a string");
+  std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  EXPECT_HAS(loadError(fileWith(tensor("\"F32\"", deep.c_str(), "[0, 8]"), 8)),
+             "nested more than 8 deep");
 }
 
 TEST(SafeTensors, MissingFile) {
@@ -195,6 +198,9 @@ TEST(SafeTensors, AnIndexStandsForItsFiles) {
             "");
   EXPECT_HAS(indexError(""), "is no valid index: not valid JSON");
   EXPECT_HAS(indexError("{}"), "expected a 'weight_map' of tensors to files");
+  EXPECT_HAS(indexError(R"({"weight_map": {"a": )" + std::string(100000, '[') +
+                        std::string(100000, ']') + "}}"),
+             "nested more than 64 deep");
   EXPECT_HAS(indexError(R"({"weight_map": {"a": "../part.safetensors"}})"),
              "expected a file in the index's directory for 'a' but got "
              "\"../part.safetensors\"");

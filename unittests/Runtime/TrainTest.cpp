@@ -296,6 +296,12 @@ TEST_F(Train, EvaluatesAStepOfTheCallers) {
   loss.precision(17);
   loss << summary.heldout_loss;
   EXPECT_EQ(said, "{\"heldout_loss\":" + loss.str() + ",\"batches\":31}");
+  for (double fraction : {1.5, 30.0, std::nan("")}) {
+    options.holdout = fraction;
+    EXPECT_EQ(evaluate(), FP8_ERROR_INVALID);
+    EXPECT_HAS(error, "expected a held-out fraction below 1");
+  }
+  options.holdout = 0;
   // An array in memory.
   std::vector<int32_t> values(3 * tokens);
   for (size_t i = 0; i < values.size(); ++i)

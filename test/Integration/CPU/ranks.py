@@ -443,6 +443,18 @@ def profiled(fixture):
         assert abs(total - step[key]) <= 1e-3 * len(events_of) + 1e-6 * total, f"expected {key} {total} a step but got {step[key]}"
 
 
+def watched(fixture):
+    """A trace has the rows of one rank, so rank 0 alone decides alarms about it: all ranks skip the same steps."""
+    folder = fixture.prepare("regression")
+    fixture.run(folder, 2, "tensorwise", "--trace", name="traced", steps=1)
+    tensors = json.loads((folder / "traced" / "trace.jsonl").read_text().splitlines()[0])["tensors"]
+    name, amax = next((name, values["amax"]) for name, values in tensors.items() if name.endswith(".activation"))
+    # Whichever amax rank 1 has, one of these rules is true on rank 0 alone.
+    for rule in (f"> {amax * (1 - 1e-5)}", f"< {amax * (1 + 1e-5)}"):
+        rows, _ = fixture.run(folder, 2, "tensorwise", "--trace", "--alarm", f"amax@{name} {rule} : skip", name="skipped")
+        assert rows[0].get("skipped"), f"expected a first step that is skipped but got {rows[0]}"
+
+
 if __name__ == "__main__":
     fixture = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3])
     cases = {name: functools.partial(exact, name) for name in CASES}
@@ -450,5 +462,5 @@ if __name__ == "__main__":
     cases |= {"global amax": functools.partial(of_all_rows, "sequences", "tensorwise")}
     cases |= {f"zero {name} {recipe}": functools.partial(dealt, name, recipe) for name, recipe in [("regression", "none"), ("sequences", "fp8_lm")]}
     cases |= {"other wires": other_wires}
-    cases |= {"killed while it writes": killed, "profiled": profiled}
+    cases |= {"killed while it writes": killed, "profiled": profiled, "watched": watched}
     t.run_cases(cases, sys.argv[4:], fixture)
