@@ -328,13 +328,6 @@ for _name in ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "pow"
     setattr(StateArray, f"__i{_name}__", getattr(StateArray, f"__{_name}__"))
 
 
-def steps_taken(state):
-    """Returns the number of steps that the buffers of a state have taken."""
-    import jax
-
-    return next(leaf._taken for leaf in jax.tree.leaves(state) if isinstance(leaf, StateArray))
-
-
 def copy(state: Any) -> Any:
     """Copies a state so that later steps do not change it: returns the same tree with buffers of its own.
 

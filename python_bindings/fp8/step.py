@@ -208,13 +208,11 @@ class Step:
         The metrics are those of docs/Runtime.md: amax, scale, underflow, saturation, snr (dB), kurtosis, update_rms, alignment.
         None stands for values that are not finite. Raises ValueError without a trace, or before the first call.
         """
-        return json.loads(self._trace_line(0))["tensors"]
-
-    def _trace_line(self, number):
         memory = self._newest()
         if memory is None or not memory.taken:
             raise ValueError("expected a call before its trace is read, and its state to be alive")
-        return memory.native.trace(number)
+        with memory.lock:
+            return json.loads(memory.native.trace(0))["tensors"]
 
     def profile(self, on: bool = True) -> list[dict[str, Any]]:
         """Returns the time of each launch of the newest state's steps, longest first: [{"name", "tasks", "runs", "seconds"}].

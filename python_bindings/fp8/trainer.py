@@ -20,7 +20,7 @@ import numpy as np
 from . import _native
 from .evaluation import evaluate
 from .group import RankError
-from .state import copy, steps_taken
+from .state import copy
 from .step import INDEX, Step
 from .trees import arguments_of, named
 
