@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 namespace fp8::rt {
 
@@ -79,8 +79,11 @@ std::string Report::jsonLine(const LogRow &row) const {
 }
 
 void Report::readBack(int64_t lastStep) {
-  std::ifstream file(directory + "/log.jsonl");
-  std::string line;
+  std::string path = directory + "/log.jsonl", line;
+  if (!fileExists(path))
+    return;
+  // A log that cannot be read is an error, for it is written anew.
+  std::istringstream file(readTextFile(path));
   auto number = [](const json &object, const std::string &key) {
     return object.contains(key) && object[key].is_number()
                ? object[key].get<double>()

@@ -4,10 +4,10 @@
 
 #include <cerrno>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <unistd.h>
 #include <unordered_map>
 
@@ -245,7 +245,7 @@ void TraceFile::trim(int64_t lastStep) const {
                   str("cannot remove '", path, "': ", errnoText(errno)));
     return;
   }
-  std::ifstream old(path);
+  std::istringstream old(readTextFile(path));
   std::string line, kept;
   int64_t last = -1;
   while (std::getline(old, line)) {

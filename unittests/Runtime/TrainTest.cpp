@@ -389,6 +389,18 @@ TEST_F(Train, ResumesExactly) {
   EXPECT_EQ(losses(out), wholeLog);
 }
 
+TEST_F(Train, ALogThatCannotBeReadIsAnError) {
+  options.steps = 8;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  std::filesystem::remove(out + "/log.jsonl");
+  std::filesystem::create_directory(out + "/log.jsonl");
+  options.steps = 16;
+  options.resume = 1;
+  EXPECT_EQ(run(), FP8_ERROR_IO);
+  EXPECT_HAS(error, "log.jsonl");
+  EXPECT_TRUE(std::filesystem::is_directory(out + "/log.jsonl"));
+}
+
 TEST_F(Train, PassesOverADamagedCheckpoint) {
   options.checkpoint_every = 10;
   ASSERT_EQ(run(), FP8_OK) << error;
