@@ -102,8 +102,11 @@ bool Trainer::evaluate(LogRow &row) {
   step->gather();
   std::optional<std::vector<double>> means = evaluation->run(stop);
   step->drop();
-  if (!means)
+  if (!means) {
+    console.warn(str("warning: the evaluation of step ", row.step,
+                     " was interrupted: it has no held-out loss"));
     return false;
+  }
   row.hasHeldOut = true;
   row.heldOut = means->front();
   row.evalMetrics.assign(means->begin() + 1, means->end());

@@ -24,6 +24,9 @@ void Trainer::prepareDirectory() {
   if (access(directory.c_str(), W_OK) != 0)
     throw Error(FP8_ERROR_IO, str("cannot write to directory '", directory,
                                   "': ", errnoText(errno)));
+  // Not only when the run is over.
+  if (options.export_weights)
+    createDirectories(options.export_weights->directory);
   if (options.resume || options.overwrite) {
     removeTemporaryFiles(directory);
     removeIncompleteCheckpoints(directory);
