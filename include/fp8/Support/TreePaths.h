@@ -9,8 +9,8 @@
 
 namespace mlir::fp8 {
 
-/// Splits `PATH=VALUE` at the last `=` that is in no quoted key of a path, as in
-/// `state['a=b']=result[0]['a=b']`. Without one, the value is empty.
+/// Splits `PATH=VALUE` at the last `=` that is in no quoted key of a path, as
+/// in `state['a=b']=result[0]['a=b']`. Without one, the value is empty.
 std::pair<llvm::StringRef, llvm::StringRef>
 splitAssignment(llvm::StringRef text);
 
