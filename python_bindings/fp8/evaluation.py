@@ -77,7 +77,7 @@ def export_weights(
         if step._is_first():
             package = step._exporting(format)
             evaluation = package.function("check")
-            has_data = batches is not None or _files(data) or _files(eval_data)
+            has_data = batches is not None or data or eval_data
             if has_data and evaluation is None:
                 raise ValueError("expected a step with an evaluation for the held-out data: fp8.compile(step, ..., evaluate=function)")
             held_out = _held_out(evaluation, batches, data, eval_data, holdout, seed, step._threads) if has_data else _native.HeldOut()
@@ -114,9 +114,10 @@ def _stacked(function, batches):
     """Returns all batches as arrays by path; their first dimension is the batch."""
     infos = {info.name: info for info in function.arguments if not info.zero_init}
     roots = trees.roots_of(infos)
+    last = trees.below(roots[-1], infos, roots)
     columns, count = {}, 0
     for batch in batches:
-        items = trees.arguments_of(batch, roots, infos)
+        items = trees.arguments_of(batch, roots[-1], last)
         if len(items) > len(roots):
             raise TypeError(f"expected batches for the last of the evaluation's arguments {', '.join(roots)} but got {len(items)}")
         # State comes first.

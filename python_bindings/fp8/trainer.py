@@ -22,7 +22,7 @@ from .evaluation import evaluate
 from .group import RankError
 from .state import copy
 from .step import INDEX, Step
-from .trees import arguments_of, named
+from .trees import arguments_of, below, named
 
 
 class AlarmWarning(UserWarning):
@@ -127,15 +127,15 @@ class Trainer:
         bar = self._bar(steps)
         self._alarms, self._kept = self._rules(), None
         self._started, self._before, self._unwritten = time.perf_counter(), None, None
-        trees = self.step._trees
-        paths = [leaf.path for leaf in trees.arguments]
+        roots = self.step._trees.roots
+        last = below(roots[-1], [leaf.path for leaf in self.step._trees.arguments], roots)
         with self._log("log.jsonl") as jsonl, self._log("log.csv") as table, self._catch_signals():
             try:
                 for batch in self._limited(batches, steps):
                     if self._alarms is not None and self._alarms.may_skip:
                         state = self.step._resident(state)
                         self._kept = copy(state)
-                    state, metrics = self.step._take((state, *arguments_of(batch, trees.roots, paths)), self._hold)
+                    state, metrics = self.step._take((state, *arguments_of(batch, roots[-1], last)), self._hold)
                     state = self._after(state, metrics, steps, jsonl, table, bar)
                     if self.checkpoint_every and self.taken % self.checkpoint_every == 0:
                         self.checkpoint(state)

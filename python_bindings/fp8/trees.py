@@ -145,15 +145,19 @@ def roots_of(names):
     return list(dict.fromkeys(_split(name)[0] for name in names))
 
 
-def arguments_of(batch, roots, leaves):
+def below(root, leaves, roots):
+    """Returns the paths of the leaves below one of the roots."""
+    return [path for path in leaves if root_of(path, roots) == root]
+
+
+def arguments_of(batch, root, leaves):
     """Returns the arguments that a batch stands for: a tuple of the last ones, or the only one, which may be a tuple itself.
 
-    roots, leaves: the function's arguments, and the paths of their leaves.
+    root, leaves: the last argument, and the paths of its leaves.
     """
     if not isinstance(batch, tuple):
         return (batch,)
-    last = [path for path in leaves if root_of(path, roots) == roots[-1]]
-    return (batch,) if [path for path, _ in named(roots[-1], batch)] == last else tuple(batch)
+    return (batch,) if [path for path, _ in named(root, batch)] == leaves else tuple(batch)
 
 
 def _difference(roots, expected, args):
@@ -198,7 +202,7 @@ class PathTrees:
         for top in range(1 + max([*tops, *self.empty], default=0)):
             chosen = [i for i in range(len(keys)) if tops[i] == top]
             took = [replaces.get(self.results[i].path) for i in chosen]
-            whole = [[leaf.path for leaf in self.arguments if root_of(leaf.path, self.roots) == root] for root in self.roots]
+            whole = [below(root, [leaf.path for leaf in self.arguments], self.roots) for root in self.roots]
             parts.append((chosen, [keys[i][1:] if self._is_tuple else keys[i] for i in chosen], whole.index(took) if took in whole else None))
         return parts
 
