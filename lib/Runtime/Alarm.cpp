@@ -46,7 +46,8 @@ static size_t findOutside(const std::string &text, const char *letters,
 
 /// Reads a number at the front of `text` and removes it.
 static bool takeNumber(std::string &text, double &value) {
-  size_t sign = !text.empty() && text[0] == '+';
+  // (from_chars takes no plus sign.)
+  size_t sign = text[0] == '+' && text[1] != '-';
   const char *begin = text.data() + sign, *behind = text.data() + text.size();
   auto [end, problem] = std::from_chars(begin, behind, value);
   // "inf" and "nan" are not valid thresholds.

@@ -53,9 +53,8 @@ metadataOf(const CheckpointInfo &info, const StoredTrees *stored) {
       {"seed", std::to_string(info.seed)},
       {"module", info.fingerprint},
       {"data", info.dataFingerprint}};
-  if (!info.mayBeInfinite.empty())
-    for (const std::string &name : info.mayBeInfinite)
-      metadata["may_be_infinite"] += name + "\n";
+  for (const std::string &name : info.mayBeInfinite)
+    metadata["may_be_infinite"] += name + "\n";
   if (stored) {
     metadata["user_state"] = stored->user;
     metadata["stored_state"] = stored->stored;

@@ -172,6 +172,12 @@ TextArguments findTextArguments(const std::string &function,
 // TextData
 //===----------------------------------------------------------------------===//
 
+double heldOutShare(double option) {
+  if (!(option < 1))
+    throw Error(FP8_ERROR_INVALID, "expected a held-out fraction below 1");
+  return option == 0 ? 0.1 : std::max(option, 0.0);
+}
+
 TextData::TextData(const std::vector<std::string> &paths, int64_t vocabulary,
                    double holdout) {
   for (const std::string &path : paths) {

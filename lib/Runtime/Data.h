@@ -69,6 +69,10 @@ TextArguments findTextArguments(const std::string &function,
                                 const std::vector<TensorInfo> &arguments,
                                 const std::vector<bool> &taken);
 
+/// Returns the share of text that is held out if the option of a run says so
+/// (0: a tenth; below 0: none). Throws Error unless it is below 1.
+double heldOutShare(double option);
+
 /// The files of a run. Each is split: the last `holdout` of it is held out, the
 /// rest is for training.
 class TextData {

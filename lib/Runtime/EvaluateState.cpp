@@ -20,7 +20,8 @@ class HeldOut {
 public:
   HeldOut(const fp8_train_options &options, fp8_step &step)
       : options(options), step(step),
-        state(step.executable, options.store, options.load, options.threads) {
+        state(step.executable, options.store, options.load, options.threads),
+        holdout(heldOutShare(options.holdout)) {
     checkStep();
   }
 
@@ -41,6 +42,7 @@ private:
   const fp8_train_options &options;
   fp8_step &step;
   StoredState state;
+  double holdout;
   TensorFiles files;
   std::unique_ptr<TextData> text;
 };
@@ -48,8 +50,6 @@ private:
 } // namespace
 
 void HeldOut::checkStep() const {
-  if (!(options.holdout < 1))
-    throw Error(FP8_ERROR_INVALID, "expected a held-out fraction below 1");
   if (!options.step)
     throw Error(FP8_ERROR_INVALID, "expected a step executable but got none");
   auto isSame = [](const TensorInfo &a, const TensorInfo &b) {
@@ -85,7 +85,6 @@ void HeldOut::openText(Evaluation &evaluation) {
   if (options.num_data_files > 0)
     if (int64_t other = vocabularyOfStep(); other >= 0)
       vocabulary = vocabulary < 0 ? other : std::min(vocabulary, other);
-  double holdout = options.holdout == 0 ? 0.1 : std::max(options.holdout, 0.0);
   text =
       std::make_unique<TextData>(std::vector<std::string>(names, names + count),
                                  vocabulary, isSeparate ? 1 : holdout);

@@ -44,11 +44,14 @@ private:
 void SetReader::readIndex() {
   json index;
   try {
-    index = json::parse(
-        readTextFile(path), [&](int depth, json::parse_event_t, const json &) {
-          // Metadata from other programs may be nested, but not like this.
-          return depth <= 64 || (fail("nested more than 64 deep"), false);
-        });
+    index = json::parse(readTextFile(path),
+                        [&](int depth, json::parse_event_t, const json &) {
+                          // Metadata from other programs may be nested, but not
+                          // like this.
+                          if (depth > 64)
+                            fail("nested more than 64 deep");
+                          return true;
+                        });
   } catch (const json::exception &error) {
     fail(str("not valid JSON: ", error.what()));
   }

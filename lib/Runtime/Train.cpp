@@ -7,8 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <new>
-#include <sstream>
+#include <nlohmann/json.hpp>
+
+using json = nlohmann::json;
 
 namespace fp8::rt {
 
@@ -148,24 +149,19 @@ void Trainer::keepState() {
 }
 
 /// Returns what rank 0 has decided.
-static AlarmVerdict verdictOfFirst(AlarmVerdict mine, fp8_group &group) {
-  // Texts have no line breaks: each line begins with what it is.
-  std::string text;
-  for (const std::string &warning : mine.warnings)
-    text += "w" + warning + "\n";
-  if (mine.skip)
-    text += "s" + *mine.skip + "\n";
-  if (mine.stop)
-    text += "e" + *mine.stop + "\n";
-  std::istringstream lines(group.gather(text)[0]);
+static AlarmVerdict verdictOfFirst(const AlarmVerdict &mine, fp8_group &group) {
+  auto reason = [](const std::optional<std::string> &text) {
+    return text ? json(*text) : json();
+  };
+  json parts = {mine.warnings, reason(mine.skip), reason(mine.stop)};
+  json first = json::parse(group.gather(
+      parts.dump(-1, ' ', false, json::error_handler_t::replace))[0]);
   AlarmVerdict verdict;
-  for (std::string line; std::getline(lines, line);) {
-    std::string reason = line.substr(1);
-    if (line[0] == 'w')
-      verdict.warnings.push_back(reason);
-    else
-      (line[0] == 's' ? verdict.skip : verdict.stop) = reason;
-  }
+  verdict.warnings = first[0].get<std::vector<std::string>>();
+  if (first[1].is_string())
+    verdict.skip = first[1].get<std::string>();
+  if (first[2].is_string())
+    verdict.stop = first[2].get<std::string>();
   return verdict;
 }
 
@@ -185,7 +181,7 @@ bool Trainer::heedAlarms(LogRow &row) {
   AlarmVerdict verdict = alarms->check(row.step, values);
   // A rank's trace covers its own rows, but all ranks must do the same.
   if (numRanks() > 1 && alarms->watchTrace())
-    verdict = verdictOfFirst(std::move(verdict), *options.group);
+    verdict = verdictOfFirst(verdict, *options.group);
   for (const std::string &warning : verdict.warnings)
     console.warn("warning: " + warning);
   row.alarms = verdict.all();
@@ -242,22 +238,16 @@ void Trainer::trainAndSave() {
   if (isDone)
     console.printLine(
         str("nothing to train: the checkpoint is of step ", position.step));
-  auto saveAndThrow = [this](const Error &error) {
-    console.endLiveLine();
-    std::string message = saveAfter(error);
-    copyCheckpointPath();
-    throw Error(error.status, message);
-  };
   try {
     loop();
     if (isDone && evaluation)
       evaluate(lastEvaluated);
-  } catch (const Error &error) {
-    saveAndThrow(error);
-  } catch (const std::bad_alloc &) {
-    saveAndThrow(Error(FP8_ERROR_MEMORY, "out of memory"));
-  } catch (const std::exception &error) {
-    saveAndThrow(Error(FP8_ERROR_INTERNAL, error.what()));
+  } catch (...) {
+    fp8_status status = recordFailure();
+    console.endLiveLine();
+    std::string message = saveAfter(Error(status, fp8_last_error()));
+    copyCheckpointPath();
+    throw Error(status, message);
   }
 }
 

@@ -31,7 +31,7 @@ void Trainer::checkOptions() {
   require(options.eval ||
               (options.num_eval_batches <= 0 && options.num_eval_files <= 0),
           "expected an evaluation for the held-out data but got none");
-  require(options.holdout < 1, "expected a held-out fraction below 1");
+  heldOutShare(options.holdout); // throws if it is none
   require(options.resume || options.init || options.init_file ||
               stateArguments(*options.step).empty(),
           "expected an initializer or a file with initial values");
@@ -113,9 +113,8 @@ void Trainer::openText() {
   if (options.num_data_files > 0) {
     std::vector<std::string> files(options.data_files,
                                    options.data_files + options.num_data_files);
-    double holdout = options.holdout == 0 ? 0.1 : options.holdout;
-    if (holdout < 0 || options.num_eval_files > 0)
-      holdout = 0;
+    double holdout =
+        options.num_eval_files > 0 ? 0 : heldOutShare(options.holdout);
     trainingData = std::make_unique<TextData>(files, vocabulary, holdout);
     trainingData->prepareTraining(text.span());
     position.dataFingerprint = trainingData->fingerprint();
