@@ -23,6 +23,15 @@ die() {
   exit 1
 }
 
+# Fails if a first build has no room for the given number of GB in $build: a disk that
+# becomes full ends the linker with a bus error.
+need_space() {
+  local free
+  [ ! -e "$build" ] || return 0
+  free=$(df -Pk "$root" | awk 'NR == 2 { print int($4 / 1e6) }')
+  [ "$free" -ge "$1" ] || die "expected $1 GB of free space for $build but got $free GB"
+}
+
 # Installs those of the given Debian packages that are missing.
 install_packages() {
   local package missing=() sudo=()
