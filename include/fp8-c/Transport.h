@@ -36,8 +36,9 @@ typedef struct fp8_transport {
   /* Begins an exchange: each rank sends at most one message to each other rank,
      and receives as many bytes as that rank sends to it. sends and receives
      have one entry for each rank (this rank's is ignored), valid until the
-     exchange has ended. There is one exchange at a time; all ranks make the
-     same exchanges in the same order. Returns 0, or -1 (see error). */
+     exchange has ended or failed, or the runtime gives it up: then it calls
+     neither start nor test again. There is one exchange at a time; all ranks
+     make the same exchanges in the same order. Returns 0, or -1 (see error). */
   int32_t (*start)(void *state, const fp8_message *sends,
                    const fp8_message *receives);
   /* Advances the exchange without waiting. Returns 1 if it has ended, or there
@@ -46,7 +47,8 @@ typedef struct fp8_transport {
   int32_t (*test)(void *state, uint8_t *pending);
   /* Returns a description of the failure for people, and the rank that it
      concerns (-1: unknown). *told becomes 1 if that rank has reported it
-     itself. */
+     itself. Called again and again after a failure, for another rank may report
+     it later; it must not touch the messages of the last exchange. */
   const char *(*error)(void *state, int64_t *rank, int32_t *told);
   /* Ends all ranks as far as possible; some transports end this process too. */
   void (*abort)(void *state, const char *message);

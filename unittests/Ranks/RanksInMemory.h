@@ -39,7 +39,6 @@ struct MemoryRank {
   std::vector<fp8_message> receives;
   std::vector<bool> isPending;
   const char *message = "";
-  int32_t told = 0;
 
   fp8_transport transport() {
     fp8_transport table = {};
@@ -56,9 +55,10 @@ struct MemoryRank {
       return static_cast<MemoryRank *>(self)->test(pending);
     };
     table.error = [](void *self, int64_t *rank, int32_t *told) {
+      auto *mine = static_cast<MemoryRank *>(self);
       *rank = -1;
-      *told = static_cast<MemoryRank *>(self)->told;
-      return static_cast<MemoryRank *>(self)->message;
+      *told = mine->world.isAborted;
+      return mine->message;
     };
     table.abort = [](void *self, const char *) {
       static_cast<MemoryRank *>(self)->world.isAborted = true;
@@ -90,7 +90,6 @@ struct MemoryRank {
   int32_t test(uint8_t *pending) {
     if (world.isAborted) {
       message = "another rank has ended all";
-      told = 1;
       return -1;
     }
     bool isDone = true;

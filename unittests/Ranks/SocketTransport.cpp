@@ -187,10 +187,9 @@ bool discardRest(Peer &peer) {
   return true;
 }
 
-/// Returns, between exchanges or after one has failed, whether another rank has
+/// Looks, between exchanges or after one has failed, whether another rank has
 /// sent a last message.
-bool lookForAbort(State &state) {
-  bool hasFailed = !state.message.empty();
+bool lookForAbort(State &state, bool hasFailed) {
   for (int64_t rank = 0; rank < state.ranks; ++rank) {
     Peer &peer = state.peers[rank];
     if (rank == state.rank || peer.isClosed)
@@ -218,10 +217,8 @@ bool lookForAbort(State &state) {
 
 int32_t test(void *opaque, uint8_t *pending) {
   State &state = *static_cast<State *>(opaque);
-  if (state.told)
-    return -1;
-  if (!state.message.empty() || !state.isUnderWay)
-    return lookForAbort(state) || !state.message.empty() ? -1 : 1;
+  if (!state.isUnderWay)
+    return lookForAbort(state, /*hasFailed=*/false) ? -1 : 1;
   std::memset(pending, 0, state.ranks);
   if (state.isStalled)
     while (true)
@@ -243,6 +240,8 @@ int32_t test(void *opaque, uint8_t *pending) {
 
 const char *error(void *opaque, int64_t *rank, int32_t *told) {
   State &state = *static_cast<State *>(opaque);
+  if (!state.told)
+    lookForAbort(state, /*hasFailed=*/true);
   *rank = state.failedRank;
   *told = state.told;
   return state.message.c_str();

@@ -391,12 +391,12 @@ bool fp8_group::claimFailure() {
   double patience =
       rank() == 0 ? 0
                   : 1 + 0.5 * static_cast<double>(std::min<int64_t>(rank(), 3));
-  std::vector<uint8_t> pending(size(), 0);
+  // Only `error` is asked: the buffers of the failed exchange may be gone, and
+  // `test` would move bytes to and from them.
   for (Clock::time_point start = Clock::now(); !isToldElsewhere;) {
     int32_t told = 0;
     int64_t which = -1;
-    if (transport.test(transport.state, pending.data()) < 0)
-      transport.error(transport.state, &which, &told);
+    transport.error(transport.state, &which, &told);
     isToldElsewhere = told != 0;
     if (secondsSince(start) >= patience)
       break;
