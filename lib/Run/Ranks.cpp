@@ -2,7 +2,9 @@
 
 #include "fp8/Run/Ranks.h"
 
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 
 using namespace fp8run;
 
@@ -16,8 +18,17 @@ int Ranks::join(RunOptions &options) {
   joining.timeout = options.rankTimeout;
   // A transport of a test, or one that we do not know.
   joining.transport = std::getenv("FP8_TRANSPORT");
-  if (const char *bytes = std::getenv("FP8_BUCKET_BYTES"))
-    joining.bucket_bytes = std::atoll(bytes);
+  if (const char *bytes = std::getenv("FP8_BUCKET_BYTES")) {
+    const char *end = bytes + std::strlen(bytes);
+    auto [parsed, error] = std::from_chars(bytes, end, joining.bucket_bytes);
+    if (error != std::errc() || parsed != end || joining.bucket_bytes < 1) {
+      printError(options.program,
+                 std::string("FP8_BUCKET_BYTES: expected a number of bytes "
+                             "above 0 but got '") +
+                     bytes + "'");
+      return 1;
+    }
+  }
   fp8_status status = fp8_group_create(&joining, &group);
   if (status != FP8_OK)
     return exitCode(options.program, status);

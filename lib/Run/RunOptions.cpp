@@ -275,7 +275,8 @@ static int exitStatus(fp8_status status) {
   }
 }
 
-static void printError(const std::string &program, const std::string &message) {
+void fp8run::printError(const std::string &program,
+                        const std::string &message) {
   if (!message.empty())
     std::fprintf(stderr, "%s: error: %s\n", program.c_str(), message.c_str());
 }

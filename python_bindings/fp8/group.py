@@ -29,11 +29,13 @@ class Group:
 
     timeout: seconds without an answer after which a rank counts as failed; 0: 300.
 
-    Raises OSError if this build has no plugin for the launcher's MPI, RankError if the ranks do not find each other or MPI is in use.
+    Raises OSError if this build has no plugin for the launcher's MPI, RankError if the ranks do not find each other or MPI is in use, ValueError if
+    FP8_BUCKET_BYTES is no number.
     """
 
     def __init__(self, timeout: float = 0):
-        self._native = _native.Group(os.environ.get("FP8_TRANSPORT"), timeout, int(os.environ.get("FP8_BUCKET_BYTES", 0)))
+        self._bucket_bytes = _bucket_bytes()
+        self._native = _native.Group(os.environ.get("FP8_TRANSPORT"), timeout, self._bucket_bytes)
         self._ended_together = None
         atexit.register(_leave, weakref.ref(self))
 
@@ -101,6 +103,14 @@ class Group:
                 first, expected = known.setdefault((what, part), (rank, digest))
                 if digest != expected:
                     raise RankError(f"rank {rank} of {self.size} has another {what} than rank {first}{why}")
+
+
+def _bucket_bytes():
+    """Returns FP8_BUCKET_BYTES, or 0 for the default."""
+    text = os.environ.get("FP8_BUCKET_BYTES", "0")
+    if not text.isdecimal():
+        raise ValueError(f"FP8_BUCKET_BYTES: expected a number of bytes above 0 but got {text!r}")
+    return int(text)
 
 
 def _leave(reference):

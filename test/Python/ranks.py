@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 import fp8
 import jax
@@ -120,6 +121,8 @@ def endless(folder, options):
 
 
 def failing(folder, options):
+    if options[0] == "buckets":
+        os.environ["FP8_BUCKET_BYTES"] = str(4096 + os.getpid())
     with fp8.Group(timeout=60) as group:
         mine = group.rank == 1 and options[0]
         recipe = "none" if mine == "recipe" else "tensorwise"
@@ -338,6 +341,11 @@ class Failures(Case):
         self.assertEqual(statuses, [1, 1])
         self.assertIn("fp8.RankError: rank 1 of 2 has another step, recipe or compiler than rank 0", errors[0])
 
+    def test_other_buckets(self):
+        statuses, errors = self.wait(self.by_sockets(self.program("failing", "buckets")))
+        self.assertEqual(statuses, [1, 1])
+        self.assertIn("fp8.RankError: rank 1 of 2 has another size of buckets (FP8_BUCKET_BYTES) than rank 0", errors[0])
+
     def test_an_exception_of_one_rank(self):
         statuses, errors = self.wait(self.by_sockets(self.program("failing", "data")))
         self.assertEqual(statuses, [1, 1])
@@ -369,6 +377,11 @@ class Failures(Case):
 
 class Alone(Case):
     """A group of one process."""
+
+    def test_a_size_of_buckets_that_is_no_number(self):
+        with unittest.mock.patch.dict(os.environ, FP8_BUCKET_BYTES="4k"):
+            with self.assertRaisesRegex(ValueError, "FP8_BUCKET_BYTES: expected a number of bytes above 0 but got '4k'"):
+                fp8.Group()
 
     def test_bits_are_those_of_no_group(self):
         with fp8.Group() as group:

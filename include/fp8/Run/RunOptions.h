@@ -73,6 +73,9 @@ bool splitPair(const std::string &text, std::string &key, std::string &value);
 /// Prints what the package has to say before the first step.
 void printReports(const RunOptions &options, const fp8_package *package);
 
+/// Prints the message of an error, as the program's.
+void printError(const std::string &program, const std::string &message);
+
 /// Prints the message of a failure and returns the exit status of the program.
 int exitCode(const std::string &program, fp8_status status);
 
