@@ -114,7 +114,19 @@ def flat_rows(params, h, labels):
 
 
 def flat_logits(params, h, labels):
-    return optax.softmax_cross_entropy_with_integer_labels(head(params, h).reshape(-1, VOCABULARY), labels.reshape(-1)).mean()
+    return optax.softmax_cross_entropy_with_integer_labels(head(params, h).reshape(-1, params["head"].shape[1]), labels.reshape(-1)).mean()
+
+
+def flat_after_shift(params, h, labels):
+    """Sequence first: the rows of the slice and those of the batch are one dimension."""
+    logits = head(params, jnp.swapaxes(h, 0, 1))[:-1].reshape(-1, VOCABULARY)
+    return optax.softmax_cross_entropy_with_integer_labels(logits, labels.T[1:].reshape(-1)).mean()
+
+
+def padded(params, h, labels):
+    """Each position has the logits of the one before."""
+    logits = jax.lax.pad(head(params, h), 0.0, ((0, 0, 0), (1, -1, 0), (0, 0, 0)))
+    return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
 
 
 def soft_capped(params, h, labels):
@@ -224,6 +236,12 @@ CASES = {
     "flat rows": Case(flat_rows),
     # The rows of a token are not contiguous, so that slices are of the batch.
     "flat logits": Case(flat_logits, (4,)),
+    # A prime number of sequences and a large weight: one of zeros is added.
+    "flat logits, odd batch": Case(flat_logits, (3,), batch=17, tokens=17 * 48, vocabulary=20000),
+    "flat after a shift": Case(flat_after_shift),
+    "flat after a shift, one row": Case(flat_after_shift, batch=1),
+    "padded": Case(padded, (4,)),
+    "padded, one row": Case(padded, (), batch=1),
     "soft cap": Case(soft_capped),
     "shifted": Case(shifted, (4,)),
     # The slices of the batch are too large.

@@ -144,10 +144,13 @@ static SmallVector<RowOrigin> originsOfReduce(stablehlo::ReduceOp op,
 static bool keepsRows(Operation *op, ArrayRef<RowDim> rows) {
   if (stablehlo::worksByElement(op) ||
       isa<stablehlo::BitcastConvertOp, stablehlo::SliceOp,
-          stablehlo::DynamicSliceOp, stablehlo::DynamicUpdateSliceOp,
-          stablehlo::PadOp>(op))
+          stablehlo::DynamicSliceOp, stablehlo::DynamicUpdateSliceOp>(op))
     return true;
   return llvm::none_of(rows, [&](const RowDim &row) {
+    // Edges of 1 and -1 keep the extent but shift the rows.
+    if (auto pad = dyn_cast<stablehlo::PadOp>(op))
+      return pad.getEdgePaddingLow()[row.dim] != 0 ||
+             pad.getInteriorPadding()[row.dim] != 0;
     if (auto concatenate = dyn_cast<stablehlo::ConcatenateOp>(op))
       return static_cast<int64_t>(concatenate.getDimension()) == row.dim;
     if (auto reverse = dyn_cast<stablehlo::ReverseOp>(op))

@@ -28,6 +28,7 @@ private:
   bool isLarge(Value value) const;
   bool isPadOfRows(Operation *op) const;
   bool canExtend() const;
+  int64_t stepOf(Value value, int64_t dim) const;
   RankedTensorType typeOf(Value value, int64_t dim) const;
 
   Value extend(Value value, const RowDim &rows, OpBuilder &builder);
@@ -96,8 +97,9 @@ bool RowExtension::isPadOfRows(Operation *op) const {
     return false;
   for (auto [i, size] : llvm::enumerate(shapeOf(pad.getOperand()))) {
     bool isRows = static_cast<int64_t>(i) == rows->second.dim;
-    if (pad.getEdgePaddingLow()[i] != (isRows ? first : 0) ||
-        pad.getEdgePaddingHigh()[i] != (isRows ? all - extent - first : 0) ||
+    int64_t step = isRows ? stepOf(pad.getOperand(), rows->second.dim) : 0;
+    if (pad.getEdgePaddingLow()[i] != first * step ||
+        pad.getEdgePaddingHigh()[i] != (all - extent - first) * step ||
         pad.getInteriorPadding()[i] != 0)
       return false;
   }
@@ -151,9 +153,15 @@ bool RowExtension::canExtend() const {
 // Values of all rows
 //===----------------------------------------------------------------------===//
 
+/// Returns the number of indices for one row: more than one if a reshape has
+/// merged the rows with the dimensions behind them.
+int64_t RowExtension::stepOf(Value value, int64_t dim) const {
+  return shapeOf(value)[dim] / extent;
+}
+
 RankedTensorType RowExtension::typeOf(Value value, int64_t dim) const {
   SmallVector<int64_t> shape(shapeOf(value));
-  shape[dim] = all;
+  shape[dim] = all * stepOf(value, dim);
   return tensorOf(value).clone(shape);
 }
 
@@ -161,8 +169,9 @@ RankedTensorType RowExtension::typeOf(Value value, int64_t dim) const {
 Value RowExtension::pad(Value value, int64_t dim, OpBuilder &builder) const {
   Location loc = value.getLoc();
   SmallVector<int64_t> low(shapeOf(value).size(), 0), high(low), interior(low);
-  low[dim] = first;
-  high[dim] = all - extent - first;
+  int64_t step = stepOf(value, dim);
+  low[dim] = first * step;
+  high[dim] = (all - extent - first) * step;
   auto scalar = RankedTensorType::get({}, tensorOf(value).getElementType());
   return PadOp::create(
       builder, loc, typeOf(value, dim), value, makeZeros(builder, loc, scalar),
@@ -181,9 +190,10 @@ static Value makeRowNumber(OpBuilder &builder, Location loc, int64_t number,
 /// Whether the other rows of `value` are zeros that a pad has added.
 bool RowExtension::hasOtherRowsOfZeros(Value value, int64_t dim) const {
   auto pad = value.getDefiningOp<PadOp>();
+  int64_t step = shapeOf(value)[dim] / all;
   return pad && isZero(pad.getPaddingValue()) &&
-         shapeOf(pad.getOperand())[dim] == extent &&
-         pad.getEdgePaddingLow()[dim] == first &&
+         shapeOf(pad.getOperand())[dim] == extent * step &&
+         pad.getEdgePaddingLow()[dim] == first * step &&
          pad.getInteriorPadding()[dim] == 0;
 }
 
@@ -195,10 +205,11 @@ Value RowExtension::mask(Value value, int64_t dim, Value other,
   Location loc = value.getLoc();
   RankedTensorType type = tensorOf(value);
   auto integers = type.clone(builder.getI32Type());
+  int64_t step = type.getDimSize(dim) / all;
   Value rows = stablehlo::IotaOp::create(builder, loc, integers, dim);
   auto compare = [&](stablehlo::ComparisonDirection direction, int64_t row) {
     return stablehlo::CompareOp::create(
-        builder, loc, rows, makeRowNumber(builder, loc, row, integers),
+        builder, loc, rows, makeRowNumber(builder, loc, row * step, integers),
         direction);
   };
   Value isOfSlice = compare(stablehlo::ComparisonDirection::LT, first + extent);
@@ -279,9 +290,10 @@ Operation *RowExtension::clone(Operation *op, const RowWork &work,
   if (work.results)
     for (auto [result, extended] :
          llvm::zip_equal(op->getResults(), copy->getResults())) {
-      extended.setType(typeOf(result, work.results->dim));
-      setRowAttributes(copy, work.results->dim, all);
-      known[{result, work.results->dim}] = extended;
+      int64_t dim = work.results->dim;
+      extended.setType(typeOf(result, dim));
+      setRowAttributes(copy, dim, shapeOf(extended)[dim]);
+      known[{result, dim}] = extended;
     }
   return copy;
 }
@@ -299,8 +311,9 @@ void RowExtension::replace(Operation *op, const RowWork &work) {
     } else if (llvm::any_of(result.getUses(), isOutside)) {
       SmallVector<int64_t> starts(shapeOf(result).size(), 0),
           limits(shapeOf(extended)), strides(starts.size(), 1);
-      starts[work.results->dim] = first;
-      limits[work.results->dim] = first + extent;
+      int64_t dim = work.results->dim, step = stepOf(result, dim);
+      starts[dim] = first * step;
+      limits[dim] = (first + extent) * step;
       Value part = stablehlo::SliceOp::create(
           builder, op->getLoc(), result.getType(), extended,
           builder.getDenseI64ArrayAttr(starts),

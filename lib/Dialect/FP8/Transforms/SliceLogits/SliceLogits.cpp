@@ -436,8 +436,15 @@ private:
 
 } // namespace
 
+/// Each row has as many logits as the weight has elements for one contracted
+/// index.
 int64_t LargeLogits::countRows() const {
-  return bytesAsF32(logits) / (4 * shapeOf(logits).back());
+  Dot op = dot;
+  int64_t contracted = 1;
+  for (int64_t dim : op.getDotDimensionNumbers().getLhsContractingDimensions())
+    contracted *= shapeOf(op.getLhs())[dim];
+  return tensorOf(logits).getNumElements() * contracted /
+         tensorOf(weight).getNumElements();
 }
 
 /// Returns the number of slices that rows of `extent` are cut into: the
