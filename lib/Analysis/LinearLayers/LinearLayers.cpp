@@ -25,6 +25,7 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallBitVector.h"
@@ -94,6 +95,7 @@ struct Analyzer {
   void classifyWithWeight(unsigned index);
   Layer makeLayer(unsigned index, const WeightDot &own);
   void classifyWithoutWeight(unsigned index);
+  void findAttentionWithoutBatch();
   std::string getChangedParameter(Value value, Operation *user) const;
   bool matchWgrad(unsigned index, bool activationIsLhs);
   bool matchWgradByGradient(unsigned index, bool activationIsLhs);
@@ -114,6 +116,8 @@ struct Analyzer {
   std::vector<Layer> layers;
   /// For each dot, the layers whose weight or activation it reads.
   SmallVector<SmallVector<unsigned, 2>> layersOfDot;
+  /// Dots of two activations that have no batching dimensions and no role.
+  SmallVector<unsigned> ofActivations;
   bool hasLoss = false, updatesParameters = false;
   /// The ops that compute the loss, and those that compute the next state.
   DenseSet<Operation *> forwardSlice, updateSlice;
@@ -660,6 +664,81 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
     }
   info.why = "not a linear layer: no operand comes from a parameter, and it is "
              "the weight gradient of no layer";
+  ofActivations.push_back(index);
+}
+
+namespace {
+/// A dot from which an operand of another one follows without dots in between.
+struct SourceDot {
+  Operation *dot;
+  bool throughExp;
+};
+} // namespace
+
+static SmallVector<SourceDot> findSourceDots(Operation *dot) {
+  SmallVector<SourceDot> found;
+  llvm::SetVector<std::pair<Value, unsigned>> seen; // 1: through an exponential
+  for (Value operand : dot->getOperands())
+    seen.insert({operand, 0});
+  for (unsigned i = 0; i < seen.size(); ++i) {
+    auto [value, throughExp] = seen[i];
+    for (Value source : getFlowSources(value))
+      seen.insert({source, throughExp});
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getNumRegions() > 1)
+      continue;
+    if (isa<stablehlo::DotGeneralOp>(op)) {
+      found.push_back({op, throughExp != 0});
+      continue;
+    }
+    for (Value operand : op->getOperands())
+      seen.insert({operand, throughExp | isa<stablehlo::ExpOp>(op)});
+  }
+  return found;
+}
+
+/// Finds attentions of one head and one sequence, whose dots have no batching
+/// dimensions: in the forward pass an exponential lies between two dots of
+/// activations. Other dots of activations belong to them if they read what
+/// follows from the scores, or make what such a dot reads.
+void Analyzer::findAttentionWithoutBatch() {
+  llvm::MapVector<Operation *, SmallVector<SourceDot>> sources;
+  for (unsigned index : ofActivations)
+    sources[dots[index].dot] = findSourceDots(dots[index].dot);
+  DenseSet<Operation *> scores, found;
+  auto findPairs = [&](bool forward) {
+    for (auto &[dot, from] : sources)
+      for (SourceDot source : from)
+        if (source.throughExp && sources.contains(source.dot) &&
+            inForwardPass(dot) == forward &&
+            inForwardPass(source.dot) == forward) {
+          scores.insert(source.dot);
+          found.insert(source.dot);
+          found.insert(dot);
+        }
+  };
+  findPairs(/*forward=*/true);
+  if (found.empty())
+    return;
+  findPairs(/*forward=*/false); // attentions that are computed once more
+  SmallVector<Operation *> ofBackward;
+  for (auto &[dot, from] : sources)
+    if (llvm::any_of(from, [&](SourceDot source) {
+          return scores.contains(source.dot);
+        })) {
+      found.insert(dot);
+      if (!inForwardPass(dot))
+        ofBackward.push_back(dot);
+    }
+  for (Operation *dot : ofBackward)
+    for (SourceDot source : sources[dot])
+      if (sources.contains(source.dot))
+        found.insert(source.dot);
+  for (unsigned index : ofActivations)
+    if (found.contains(dots[index].dot)) {
+      dots[index].role = DotRole::Attention;
+      dots[index].why.clear();
+    }
 }
 
 namespace {
@@ -826,6 +905,7 @@ void Analyzer::run() {
   classify(/*forwardPass=*/false);
   for (unsigned i : withoutWeight)
     classifyWithoutWeight(i);
+  findAttentionWithoutBatch();
   findHeads();
   for (auto [info, own] : llvm::zip_equal(dots, layersOfDot))
     for (unsigned layer : own) {

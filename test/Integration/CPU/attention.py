@@ -401,6 +401,26 @@ def one_by_one(axis):
     return attend
 
 
+def of_one_sequence(q, k, v, mask):
+    """Attends with dots of two matrices: [length, depth] each."""
+    weights = materialized(jax.nn.softmax(jnp.where(mask, q @ k.T * q.shape[-1] ** -0.5, -1e30), axis=-1))
+    return weights @ v
+
+
+def matrices(q, k, v, extra):
+    """Attends with dots without batching dimensions, for each example and head."""
+    rows, columns = positions(q, k)
+    heads = lambda b: jnp.stack([of_one_sequence(q[b, :, h], k[b, :, h], v[b, :, h], rows >= columns) for h in range(q.shape[2])], axis=1)
+    return jnp.stack([heads(b) for b in range(q.shape[0])])
+
+
+def matrices_one_by_one(q, k, v, extra):
+    rows, columns = positions(q, k)
+    merge = lambda y: jnp.moveaxis(y, 2, 1).reshape(-1, y.shape[1], y.shape[3])
+    out = jax.lax.map(lambda parts: of_one_sequence(*parts, rows >= columns), (merge(q), merge(k), merge(v)))
+    return jnp.moveaxis(out.reshape(q.shape[0], q.shape[2], *out.shape[1:]), 1, 2)
+
+
 def switched_on(random):
     return {"on": np.array([1, 0], np.int32)}
 
@@ -515,6 +535,9 @@ CASES = {
     "chunks in a scan with remat": Case(in_chunks(causal_from), layers="remat", forward=2),
     "examples one by one": Case(one_by_one(0)),
     "heads one by one": Case(one_by_one(2)),
+    "matrices": Case(matrices, forward=BATCH * HEADS, backward=BATCH * HEADS),
+    "matrices one by one": Case(matrices_one_by_one),
+    "matrices in a scan with remat": Case(matrices, batch=1, layers="remat", forward=HEADS, backward=HEADS),
     "one of two branches": Case(if_on, extra=switched_on),
     "two of three branches": Case(local_or_global, extra=switched_on, forward=2, backward=2),
     "layer drop": Case(causal, extra=switched_on, layers="dropped"),
