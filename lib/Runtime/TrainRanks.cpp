@@ -13,13 +13,16 @@
 
 namespace fp8::rt {
 
-/// Computes FNV-1a of bytes, eight at a time.
+/// Hashes bytes, eight at a time. The shift brings the upper bits of each word
+/// down: a product alone moves bits up only, so that two changed signs could
+/// cancel.
 static uint64_t hashOf(const char *data, int64_t bytes) {
   uint64_t hash = 0xcbf29ce484222325;
   for (int64_t at = 0; at < bytes; at += 8) {
     uint64_t word = 0;
     std::memcpy(&word, data + at, std::min<int64_t>(8, bytes - at));
-    hash = (hash ^ word) * 0x100000001b3;
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
   }
   return hash;
 }

@@ -356,6 +356,23 @@ TEST(Mu, DoublesInAThousandStepsAndHalvesWhenCodesSaturate) {
   EXPECT_EQ(state[0], 4);
 }
 
+TEST(Mu, OfMoreRanksDoesNotSaturate) {
+  // A run with a mu of 16 goes on with two ranks, whose gradients are alike.
+  std::vector<std::vector<float>> values(2, Gradients(6).tensor(256));
+  for (float &value : values[1])
+    value *= -0.5f;
+  std::vector<std::array<float, 2>> controls(2, {16, 100});
+  auto results = reduceAll(
+      describe(FP8_REDUCE_MEAN, FP8_DTYPE_F32, 256, FP8_WIRE_F8_E4M3FN), values,
+      &controls);
+  std::vector<double> exact = exactSums(values);
+  for (double &sum : exact)
+    sum /= 2;
+  EXPECT_GE(snrOf(exact, results[0]), 25);
+  EXPECT_EQ(controls[0][0], 2);
+  EXPECT_EQ(controls[0][1], 101);
+}
+
 //===----------------------------------------------------------------------===//
 // Bytes, buckets, profiles
 //===----------------------------------------------------------------------===//

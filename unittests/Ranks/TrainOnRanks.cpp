@@ -8,9 +8,11 @@
 // every=N (steps between checkpoints), profile, sharded (checkpoints), deal
 // (ranks own `seen` and `tokens`, as with ZeRO), ballast=MiB (size of each of
 // two more tensors that ranks own), and mistakes of one rank: differ=RANK (its
-// initial state), other=RANK (its file), heldout=RANK (its held-out data), and
-// in its third step nan=RANK (in its gradient), disk=RANK (files must stay
-// small from then on) and memory=RANK (it allocates more than there is).
+// initial state), signs=RANK (of two of its zeros), other=RANK (its file),
+// seed=RANK, othertext=RANK (its text is at=FILE), heldout=RANK (its held-out
+// data), and in its third step nan=RANK (in its gradient), stray=RANK (a number
+// of its state), disk=RANK (files must stay small from then on) and memory=RANK
+// (it allocates more than there is).
 // wire=f8: the wire of the gradient.
 //
 //===----------------------------------------------------------------------===//
@@ -50,10 +52,12 @@ template <typename T> T *operand(fp8_step *step, int64_t number) {
 int64_t myRank = 0;
 
 /// Makes the mistakes of a rank's third step.
-void makeMistakes(float *gradient) {
+void makeMistakes(float *gradient, float *w) {
   static int64_t steps = 0;
   if (++steps != 3)
     return;
+  if (number("stray", -1) == myRank)
+    w[5] += 1e-3f;
   if (number("nan", -1) == myRank)
     gradient[5] = NAN;
   if (number("disk", -1) == myRank) {
@@ -89,7 +93,7 @@ void entry(fp8_step *step) {
       *loss += difference * difference / static_cast<float>(2 * rows);
     }
   }
-  makeMistakes(gradient);
+  makeMistakes(gradient, w);
   *tokens = 0;
   const int32_t *text = operand<int32_t>(step, Text);
   for (int64_t i = 0; i < rows * 8; ++i)
@@ -229,6 +233,8 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
       [](fp8_step *step) {
         if (number("differ", -1) == myRank)
           *operand<float>(step, 0) = 1;
+        if (number("signs", -1) == myRank)
+          operand<float>(step, 0)[1] = operand<float>(step, 0)[3] = -0.0f;
       },
       {}, initial);
 
@@ -253,7 +259,8 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
   const fp8_batch_source batches[] = {
       {"x", nullptr, nullptr, &dataInfo, data.data()},
       {"ids", nullptr, nullptr, &idInfo, ids.data()}};
-  const char *files[] = {keys["text"].c_str()};
+  bool hasOtherText = number("othertext", -1) == myRank;
+  const char *files[] = {keys[hasOtherText ? "at" : "text"].c_str()};
   fp8_train_options options = {};
   options.step = step;
   options.init = init;
@@ -275,7 +282,7 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
   options.fingerprint = number("other", -1) == myRank
                             ? "module b, recipe none 1, compiler c"
                             : "module a, recipe none 1, compiler c";
-  options.seed = 5;
+  options.seed = number("seed", -1) == myRank ? 6 : 5;
   options.steps = steps;
   options.checkpoint_every = number("every", 0);
   options.threads = 1;

@@ -256,6 +256,38 @@ TEST_F(TrainOnRanks, WhatDiffersIsNamed) {
             "rank 2 of 3 has another file, recipe or compiler than rank 0 "
             "('module b, recipe none 1, compiler c' instead of 'module a, "
             "recipe none 1, compiler c')\n");
+  EXPECT_EQ(run(2, {dir / "c", "3", "2", "seed=1"}), (std::vector<int>{1, 1}));
+  EXPECT_EQ(errors().find("rank 1 of 2 has another option than rank 0 ('steps "
+                          "3, seed 6, "),
+            0u)
+      << errors();
+}
+
+TEST_F(TrainOnRanks, SignsOfZerosAreCompared) {
+  EXPECT_EQ(run(2, {dir / "a", "3", "2", "signs=1"}), (std::vector<int>{1, 1}));
+  EXPECT_EQ(errors(), "step 0: 'w' of rank 1 is not that of rank 0: all ranks "
+                      "have to hold the same state\n");
+}
+
+TEST_F(TrainOnRanks, AStateThatStraysIsNoticedAtTheNextCheckpoint) {
+  EXPECT_EQ(run(3, {dir / "a", "9", "2", "every=2", "stray=2"}),
+            (std::vector<int>{1, 1, 1}));
+  EXPECT_EQ(errors().find("step 4: 'w' of rank 2 is not that of rank 0: all "
+                          "ranks have to hold the same state"),
+            0u)
+      << errors();
+  EXPECT_TRUE(exists(dir / "a/checkpoint-2.safetensors"));
+  EXPECT_FALSE(exists(dir / "a/checkpoint-4.safetensors"));
+}
+
+TEST_F(TrainOnRanks, OtherDataAreNoticed) {
+  write(dir / "others", sampleText(4000));
+  EXPECT_EQ(
+      run(2, {dir / "a", "3", "2", "othertext=1", "at=" + (dir / "others")}),
+      (std::vector<int>{1, 1}));
+  EXPECT_EQ(errors().find("rank 1 of 2 has another data set than rank 0 ('"),
+            0u)
+      << errors();
 }
 
 TEST_F(TrainOnRanks, OtherHeldOutDataAreNoticed) {

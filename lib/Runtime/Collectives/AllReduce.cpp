@@ -122,9 +122,7 @@ struct Tensor {
   int64_t numBlocks() const { return rt::numBlocks(what); }
   void findAmaxes(float *amaxes) const;
   void setScales(const float *amaxes);
-  float mu() const {
-    return reduction.control[0] > 0 ? reduction.control[0] : 1;
-  }
+  float mu() const { return muOf(reduction.control, ranks); }
 
   /// Writes a slice of the operand to the wire.
   void encode(Slice slice, char *wire) const;

@@ -51,22 +51,28 @@ inline int scaleExponent(float amax, float largestCode) {
   return exponent < -126 ? -126 : exponent; // its inverse is finite
 }
 
+/// Returns the mu of a reduction; zero stands for one. Above the number of
+/// ranks, as when a run goes on with fewer of them, sums would saturate.
+inline float muOf(const float *control, int64_t ranks) {
+  auto limit = static_cast<float>(ranks);
+  float mu = control[0] > 0 ? control[0] : 1;
+  return mu < limit ? mu : limit;
+}
+
 /// Updates mu and its age after a reduction in which `saturated` of `elements`
 /// codes saturated: mu is halved if these are more than 0.001 %, otherwise it
-/// doubles in 1000 steps (FP8-LM). A mu above the number of ranks would gain
-/// nothing.
+/// doubles in 1000 steps (FP8-LM), up to the number of ranks.
 inline void updateMu(float *control, int64_t saturated, int64_t elements,
                      int64_t ranks) {
   constexpr double tooMany = 1e-5;
   constexpr float growth = 1.000693387f;
-  float mu = control[0] > 0 ? control[0] : 1, steps = control[1];
+  float mu = muOf(control, ranks), steps = control[1];
   if (static_cast<double>(saturated) >
       tooMany * static_cast<double>(elements)) {
     mu /= 2;
     steps = 0;
   } else {
-    float limit =
-        static_cast<float>(ranks) > mu ? static_cast<float>(ranks) : mu;
+    auto limit = static_cast<float>(ranks);
     mu = mu * growth < limit ? mu * growth : limit;
     steps += 1;
   }

@@ -58,10 +58,6 @@ static void storeFloat(int64_t dtype, char *data, int64_t index, float value) {
   }
 }
 
-static float muOf(const float *control) {
-  return control[0] > 0 ? control[0] : 1;
-}
-
 /// Computes the largest magnitude of the finite elements of each block, as f32
 /// bits; `amaxes` must be zeroed. A thread processes 64 elements.
 FP8_KERNEL fp8_collective_amax(int64_t dtype, const char *in, int64_t elements,
@@ -177,9 +173,9 @@ FP8_KERNEL fp8_collective_reduce(int64_t wire, int64_t dtype, int64_t reduction,
     return storeFloat(FP8_DTYPE_BF16, out, i,
                       reduceFloats(FP8_DTYPE_BF16, reduction, pieces, i));
   case FP8_WIRE_F8_E4M3FN:
-    return reduceCodes<E4M3FN>(pieces, i, muOf(control), out, saturated);
+    return reduceCodes<E4M3FN>(pieces, i, muOf(control, ranks), out, saturated);
   case FP8_WIRE_F8_E5M2:
-    return reduceCodes<E5M2>(pieces, i, muOf(control), out, saturated);
+    return reduceCodes<E5M2>(pieces, i, muOf(control, ranks), out, saturated);
   default:
     break;
   }
@@ -224,7 +220,8 @@ FP8_KERNEL fp8_collective_decode(int64_t wire, int64_t dtype, int64_t reduction,
   float value = wire == FP8_WIRE_F8_E4M3FN ? decodeFloat8<E4M3FN>(code)
                                            : decodeFloat8<E5M2>(code);
   bool isMean = reduction == FP8_REDUCE_MEAN;
-  float factor = (isMean ? 1.0f : static_cast<float>(ranks)) / muOf(control);
+  float factor =
+      (isMean ? 1.0f : static_cast<float>(ranks)) / muOf(control, ranks);
   value = value * powerOfTwo(exponents[i / blockElements]) * factor;
   storeFloat(dtype, out, i, value);
 }
