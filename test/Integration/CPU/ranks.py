@@ -39,8 +39,8 @@ class Case:
     """Has `loss(params, batch)`, initial parameters, all rows, the optimizer, and a key if the loss
     reads one. `micro` is the number of micro-batches, which the step cuts out of the batch unless
     the batch has them as a dimension (`stacked`). With `careful` the rows decide the size of the
-    update. `watch(params, batch, seen)` returns more metrics, and the next value of what it has
-    `seen`, which is state."""
+    update, with `guarded` whether there is one. `watch(params, batch, seen)` returns more metrics,
+    and the next value of what it has `seen`, which is state."""
 
     loss: Callable
     params: Any
@@ -50,6 +50,7 @@ class Case:
     key: Any = None
     stacked: bool = False
     careful: bool = False
+    guarded: bool = False
     watch: Callable | None = None
     seen: Any = None
 
@@ -136,6 +137,41 @@ def clipped_by_layer():
     return dataclasses.replace(sequences(), optimizer=optax.chain(momentum, optax.sgd(0.3)))
 
 
+def plain():
+    """Gradient descent whose state is the last gradient."""
+    return dataclasses.replace(regression(), optimizer=optax.chain(optax.trace(0.0), optax.sgd(0.1)))
+
+
+class Scaled:
+    """A loss with a scale that is state: steps whose gradients overflow change nothing but the scale."""
+
+    FACTOR = 2.0**20
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def init(self, params):
+        return {"inner": self.inner.init(params), "scale": np.float32(2.0**127)}
+
+    def update(self, grads, state, params):
+        grads = jax.tree.map(lambda g: g / state["scale"] / self.FACTOR, grads)
+        is_finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in jax.tree.leaves(grads)]))
+        updates, inner = self.inner.update(grads, state["inner"], params)
+        choose = lambda new, old: jax.tree.map(lambda n, o: jnp.where(is_finite, n, o), new, old)
+        scale = jnp.where(is_finite, state["scale"] * 2, state["scale"] * 2.0**-40)
+        return choose(updates, jax.tree.map(jnp.zeros_like, updates)), {"inner": choose(inner, state["inner"]), "scale": scale}
+
+
+def with_loss_scale():
+    case = regression()
+    return dataclasses.replace(case, optimizer=Scaled(case.optimizer))
+
+
+def guarded():
+    """Some batches have a row that lets all ranks leave out the step."""
+    return dataclasses.replace(regression(), guarded=True)
+
+
 def averaged():
     """A running average of the weights, with gradients summed over two calls."""
     return dataclasses.replace(regression(), optimizer=optax.MultiSteps(optax.chain(optax.sgd(0.1, momentum=0.9), optax.ema(0.5)), 2))
@@ -187,7 +223,11 @@ def watched():
 
 
 def step_of(case):
-    def gradients(params, batch, *key):
+    def gradients(params, opt, batch, *key):
+        if isinstance(case.optimizer, Scaled):
+            scaled = lambda params: ((loss := case.loss(params, batch)) * opt["scale"] * Scaled.FACTOR, loss)
+            grads, loss = jax.grad(scaled, has_aux=True)(params)
+            return loss, grads
         if case.micro == 1:
             return jax.value_and_grad(case.loss)(params, batch, *key)
         parts = batch if case.stacked else jax.tree.map(lambda b: b.reshape(case.micro, b.shape[0] // case.micro, *b.shape[1:]), batch)
@@ -200,8 +240,9 @@ def step_of(case):
         return jax.tree.map(lambda x: x / case.micro, jax.lax.scan(add, zeros, parts)[0])
 
     def step(params, opt, batch, *key):
-        loss, grads = gradients(params, batch, *key)
-        metrics = {"loss": loss, "norm": optax.global_norm(grads)}
+        loss, grads = gradients(params, opt, batch, *key)
+        norm = optax.global_norm(grads)
+        metrics = {"loss": loss, "norm": jnp.where(jnp.isfinite(norm), norm, 0)}
         if case.watch:
             opt, seen = opt
             watched, seen = case.watch(params, batch, seen)
@@ -212,13 +253,18 @@ def step_of(case):
             updates = jax.tree.map(lambda u: jnp.where(far, u / 4, u), updates)
         return optax.apply_updates(params, updates), (opt, seen) if case.watch else opt, metrics
 
-    return step
+    def guarded(params, opt, batch):
+        skip = lambda *state: (*state, {"loss": jnp.zeros(()), "norm": jnp.zeros(())})
+        is_good = jnp.all(jnp.abs(batch["x"]) < 2.9)
+        return jax.lax.cond(is_good, lambda *state: step(*state, batch), skip, params, opt)
+
+    return guarded if case.guarded else step
 
 
 CASES = {"regression": regression, "micro-batches": micro_batches, "sequences": sequences, "averaged": averaged, "clipped by layer": clipped_by_layer}
 CASES |= {"dropout": with_dropout, "dropout in micro-batches": lambda: dataclasses.replace(with_dropout(), micro=2, stacked=True), "dropout by rbg": lambda: with_dropout("rbg")}
 CASES |= {"dropout in layers": lambda: dataclasses.replace(sequences(), key=jax.random.key(3))}
-CASES |= {"watched": watched}
+CASES |= {"watched": watched, "plain": plain, "loss scale": with_loss_scale, "guarded": guarded}
 CASES |= {"stacked": lambda: dataclasses.replace(regression(), micro=2, stacked=True, careful=True)}
 RECIPES = ["tensorwise", "delayed", "fp8_lm"]
 
@@ -276,7 +322,7 @@ def exact(name, fixture):
     for path, want in state.items():
         if not path.startswith(("params", "opt")):
             continue
-        bound = (1e-6 if path.startswith("params") else 5e-6) * np.max(np.abs(want.astype(np.float64)), initial=1e-30)
+        bound = (1e-6 if path.startswith("params") or name == "plain" else 5e-6) * np.max(np.abs(want.astype(np.float64)), initial=1e-30)
         off = np.max(np.abs(other[path].astype(np.float64) - want), initial=0)
         assert off <= bound, f"expected '{path}' to be within {bound} of one process's but got {off}"
         compared += 1
@@ -328,6 +374,11 @@ def dealt(name, recipe, fixture):
     memory = json.loads((folder / zero / "memory.json").read_text())
     shares, step = memory["shards_by_rank"], memory["step"]
     assert len(shares) == 2 and min(shares) > 0 and step["shards"] == shares[0], f"expected shards on both ranks but got {memory['shards_by_rank']}"
+    # A run without ZeRO goes on with it.
+    fixture.run(folder, 2, recipe, steps=3, name="early")
+    (rows, found) = fixture.run(folder, 2, recipe, "--zero", 1, name="early", resume=True)
+    assert [row["loss"] for row in rows] == [row["loss"] for row in plain], f"expected losses {plain} but got {rows}"
+    assert all(want[path].tobytes() == found[path].tobytes() for path in want), "expected the same state"
     # One process reads the checkpoint, and so do two without ZeRO.
     for ranks in (1, 2):
         (more, _) = fixture.run(folder, ranks, recipe, *(["--data-parallel"] if ranks == 1 else []), steps=STEPS + 1, name=zero, resume=True)
@@ -443,7 +494,7 @@ def profiled(fixture):
         assert abs(total - step[key]) <= 1e-3 * len(events_of) + 1e-6 * total, f"expected {key} {total} a step but got {step[key]}"
 
 
-def watched(fixture):
+def alarmed(fixture):
     """A trace has the rows of one rank, so rank 0 alone decides alarms about it: all ranks skip the same steps."""
     folder = fixture.prepare("regression")
     fixture.run(folder, 2, "tensorwise", "--trace", name="traced", steps=1)
@@ -462,5 +513,5 @@ if __name__ == "__main__":
     cases |= {"global amax": functools.partial(of_all_rows, "sequences", "tensorwise")}
     cases |= {f"zero {name} {recipe}": functools.partial(dealt, name, recipe) for name, recipe in [("regression", "none"), ("sequences", "fp8_lm")]}
     cases |= {"other wires": other_wires}
-    cases |= {"killed while it writes": killed, "profiled": profiled, "watched": watched}
+    cases |= {"killed while it writes": killed, "profiled": profiled, "alarmed": alarmed}
     t.run_cases(cases, sys.argv[4:], fixture)

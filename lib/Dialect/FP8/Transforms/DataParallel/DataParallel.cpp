@@ -503,8 +503,11 @@ LogicalResult DataParallelism::verifyOrder() {
           parent->getNumOperands() ? parent->getOperand(0) : Value();
       if (auto loop = dyn_cast<stablehlo::WhileOp>(parent))
         decides = loop.getCond().front().getTerminator()->getOperand(0);
-      // (A predicate that was reduced is whole.)
-      if (!decides.getDefiningOp<AllReduceOp>() &&
+      // A predicate that was reduced is whole; a boolean is, as a byte.
+      Value reduced = decides;
+      if (auto asBoolean = decides.getDefiningOp<stablehlo::ConvertOp>())
+        reduced = asBoolean.getOperand();
+      if (!reduced.getDefiningOp<AllReduceOp>() &&
           !layouts->layoutOf(decides).isWhole()) {
         reduce.emitOpError("expected a collective below conditions that are "
                            "the same on all ranks");
