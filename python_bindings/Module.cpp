@@ -285,9 +285,12 @@ public:
       nb::gil_scoped_release release;
       status = fp8_step_run(handle);
     }
+    isBroken = status != FP8_OK;
     check(status);
     ++numRuns;
   }
+  /// Returns whether the last run has failed, which leaves a state of no step.
+  bool broken() const { return isBroken; }
   /// Returns how many runs have ended well.
   int64_t runs() const { return numRuns; }
 
@@ -470,6 +473,7 @@ private:
   Function executable;
   fp8_step *handle = nullptr;
   int64_t numRuns = 0;
+  bool isBroken = false;
   Group *group = nullptr;
 };
 
@@ -792,6 +796,7 @@ NB_MODULE(_native, m) {
            nb::keep_alive<1, 2>())
       .def("run", &Step::run)
       .def_prop_ro("runs", &Step::runs)
+      .def_prop_ro("broken", &Step::broken)
       .def("argument", &Step::argument, "index"_a, "owner"_a,
            nb::rv_policy::reference)
       .def("result", &Step::result, "index"_a, "owner"_a,

@@ -71,6 +71,8 @@ struct fp8_step {
   ~fp8_step();
 
   void run();
+  /// Whether the last run has failed: its state is then that of no step.
+  bool hasFailed() const;
   void launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
               const int64_t *operands, const int64_t *offsets,
               int64_t numOperands);
@@ -192,7 +194,6 @@ private:
   void copy(char *target, const char *source, int64_t bytes);
   /// Runs the host's part of a collective, in the order of the step.
   void call(std::function<void()> what);
-  bool hasFailed() const;
   void failCollective(int64_t number, const char *label,
                       const std::string &mistake);
   std::unique_ptr<fp8::rt::Engine> makeEngine();

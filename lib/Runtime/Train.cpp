@@ -29,13 +29,18 @@ void Trainer::feed(int64_t at) {
   arrays.skip(rowsAfterBatch, rank());
   arrays.store(rowsAfterBatch, at, [&](size_t i) { return step->argument(i); });
   arrays.skip(rowsAfterBatch, numRanks() - rank() - 1);
-  // A key that the step does not return is derived from the step's number.
+  setKeys(at);
+  isFed = true;
+}
+
+/// Sets the keys that the step does not return: those of step number `at`, or
+/// the initial ones, from which they follow.
+void Trainer::setKeys(std::optional<int64_t> at) {
   for (const auto &[argument, key] : keys) {
-    Key words = foldIn(key, static_cast<uint32_t>(at));
+    Key words = at ? foldIn(key, static_cast<uint32_t>(*at)) : key;
     std::memcpy(step->argument(argument), words.data(),
                 words.size() * sizeof(uint32_t));
   }
-  isFed = true;
 }
 
 /// Copies the next batch to the GPU while it runs a step. An error is reported

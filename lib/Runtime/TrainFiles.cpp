@@ -111,10 +111,8 @@ void Trainer::writeState(bool isAlone) {
     savedStep = position.step;
     return;
   }
-  // A checkpoint holds the initial keys: later ones follow from the step.
-  for (const auto &[argument, key] : keys)
-    std::memcpy(step->argument(argument), key.data(),
-                key.size() * sizeof(uint32_t));
+  // A checkpoint holds the initial keys.
+  setKeys(std::nullopt);
   StoredTrees trees;
   if (state->changes())
     trees = {state->treeJson(), state->storedJson()};
@@ -122,6 +120,9 @@ void Trainer::writeState(bool isAlone) {
   checkpoint = isSet ? writeCheckpointSet(directory, *step, position, stored,
                                           *options.group)
                      : writeCheckpoint(directory, *step, position, stored);
+  // Those of the next step may have been set already.
+  if (isFed)
+    setKeys(position.step);
   savedStep = position.step;
   if (isWriter())
     removeSurplusCheckpoints();
@@ -151,9 +152,9 @@ std::string Trainer::saveAfter(const Error &error) {
     return message;
   }
   // Other ranks cannot be asked for their shards and parts of the state any
-  // more, and a collective that failed may be half done.
-  bool isWhole =
-      error.status != FP8_ERROR_RANK && !step->isDealt() && !step->hasParts();
+  // more, and a step or a collective that failed may be half done.
+  bool isWhole = error.status != FP8_ERROR_RANK && !step->hasFailed() &&
+                 !step->isDealt() && !step->hasParts();
   if (savedStep == position.step || position.step <= 0 || !isWriter())
     return message;
   if (options.checkpoint_every < 0)

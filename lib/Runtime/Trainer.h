@@ -81,6 +81,7 @@ private:
   void trainAndSave();
   void loop();
   void feed(int64_t step);
+  void setKeys(std::optional<int64_t> step);
   void feedAhead();
   void runStep();
   LogRow readRow(Clock::time_point start);

@@ -149,6 +149,11 @@ class Memory:
         if not self.is_whole and (path in self.functions.loaded or info.shard or info.parts):
             raise RuntimeError(f"{path}: expected state that is here but another rank may have some of it: call step8.gather(state) on all ranks after the step")
 
+    def expect_complete(self):
+        """Raises RuntimeError if the last step has failed half-way."""
+        if self.native.broken:
+            raise RuntimeError("expected the state of a complete step but the last one has failed and left some of the state changed: continue from a saved state")
+
     def argument(self, path, owner=None):
         """Returns the buffer of an argument; it lives as long as `owner`, by default the step itself."""
         i = self.functions.place[path]
@@ -241,6 +246,7 @@ class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _live(self):
         memory = self._memory
+        memory.expect_complete()
         if memory.taken != self._taken:
             raise RuntimeError(
                 f"{self._path}: expected the state after step {memory.taken} but got that after step {self._taken}, which a later step has "

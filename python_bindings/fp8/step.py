@@ -104,6 +104,7 @@ class Step:
         return self._begin(leaves)
 
     def _check_current(self, memory, leaves):
+        memory.expect_complete()
         for i, _ in self._state:
             leaf = leaves[i]
             if type(leaf) is state.StateArray and leaf._memory is memory and leaf._taken != memory.taken:

@@ -248,7 +248,7 @@ class Trainer:
 
     def _rescue(self, steps, jsonl, table):
         """Writes a checkpoint of the last complete step, whose result ctrl-C may have prevented from being returned."""
-        if self._memory is None:
+        if self._memory is None or self._memory.native.broken:
             return
         if self._unwritten:  # The evaluation was interrupted.
             self._write(self._unwritten, jsonl, table)

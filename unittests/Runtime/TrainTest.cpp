@@ -27,6 +27,8 @@ constexpr int64_t tokens = rows * window;
 
 /// Runs inside a step, with the number of finished steps.
 std::function<void(int32_t count, int32_t *batch)> hook;
+/// This step ends after its update, with an error (-1: none).
+int32_t failingStep = -1;
 /// At this step the gradient is NaN (-1: never).
 int32_t poisonedStep = -1;
 /// The number of extra empty launches in every step.
@@ -84,6 +86,8 @@ void stepEntry(fp8_step *step) {
   fp8_launch(step, 0, lossTask, 1, forLoss, nullptr, 4);
   const int64_t forUpdate[5] = {~0, ~1, ~2, ~3, 0};
   fp8_launch(step, 0, unigramTask, vocabulary, forUpdate, nullptr, 5);
+  if (*static_cast<int32_t *>(fp8_operand(step, ~2)) == failingStep)
+    fp8_operand(step, ~99);
   const int64_t forCount[2] = {~2, ~5};
   fp8_launch(step, 0, countTask, 1, forCount, nullptr, 2);
   for (int i = 0; i < extraLaunches; ++i)
@@ -455,6 +459,17 @@ TEST_F(Train, NonFiniteStateIsNotSaved) {
   EXPECT_HAS(error, "step 20: the state is not finite: p['w'][0] is nan");
   EXPECT_FALSE(exists(out + "/checkpoint-20.safetensors"));
   EXPECT_TRUE(exists(out + "/checkpoint-10.safetensors"));
+}
+
+TEST_F(Train, AHalfDoneStepIsNotSaved) {
+  options.checkpoint_every = 10;
+  failingStep = 24;
+  fp8_status status = run();
+  failingStep = -1;
+  EXPECT_EQ(status, FP8_ERROR_INTERNAL);
+  EXPECT_HAS(error,
+             "; the last checkpoint is " + out + "/checkpoint-20.safetensors");
+  EXPECT_FALSE(exists(out + "/checkpoint-24.safetensors"));
 }
 
 TEST_F(Train, CheckpointOfAnotherModel) {

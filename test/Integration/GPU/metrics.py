@@ -27,7 +27,10 @@ LATE = {"FP8_EMULATOR_LANDING": "late", "FP8_EMULATOR_ORDER": "reverse"}
 EAGER = {"FP8_EMULATOR_LANDING": "early", "FP8_EMULATOR_ORDER": "forward"}
 
 
-def step(params, moment, x, y):
+# The key of a step follows from its number; it is set before the step that is launched ahead.
+def step(params, moment, key, x, y):
+    x = jnp.where(jax.random.bernoulli(key, 0.8, x.shape), x, 0)
+
     def loss_of(params):
         return jnp.mean((x @ params["w"] - y) ** 2)
 
@@ -45,7 +48,7 @@ random = np.random.default_rng(0)
 params = {"w": jnp.zeros(WIDTH)}
 x = random.normal(size=(STEPS, ROWS, WIDTH)).astype(np.float32)
 y = random.normal(size=(STEPS, ROWS)).astype(np.float32)
-(folder / "step.mlir").write_text(jax.jit(step).lower(params, params, x[0], y[0]).as_text(debug_info=True))
+(folder / "step.mlir").write_text(jax.jit(step).lower(params, params, jax.random.PRNGKey(0), x[0], y[0]).as_text(debug_info=True))
 (folder / "eval.mlir").write_text(jax.jit(evaluate).lower(params, x[0], y[0]).as_text(debug_info=True))
 t.save_tree(folder / "init.safetensors", params=params, moment=params)
 np.save(folder / "x.npy", x)
