@@ -162,6 +162,8 @@ void CostReport::printJSON(llvm::raw_ostream &os) const {
   auto print = [&](const Cost &cost) {
     json.attribute("flops", static_cast<int64_t>(cost.flops));
     json.attribute("dot_flops", static_cast<int64_t>(cost.dotFlops));
+    json.attribute("dot_flops_f32",
+                   static_cast<int64_t>(cost.dotFlopsByType[2]));
     json.attribute("bytes", static_cast<int64_t>(cost.bytes));
   };
   json.object([&] {

@@ -52,7 +52,7 @@ struct Row {
 };
 
 struct LaunchCost {
-  double flops = 0, dotFlops = 0, bytes = 0;
+  double flops = 0, dotFlops = 0, dotFlopsF32 = 0, bytes = 0;
 };
 } // namespace
 
@@ -63,8 +63,10 @@ static std::map<int64_t, LaunchCost> readCosts(const char *cost) {
   nlohmann::json json = nlohmann::json::parse(cost);
   for (const nlohmann::json &launch :
        json.value("launches", nlohmann::json::array()))
-    costs[launch.at("launch")] = {launch.at("flops"), launch.at("dot_flops"),
-                                  launch.at("bytes")};
+    costs[launch.at("launch")] = {
+        launch.at("flops"), launch.at("dot_flops"),
+        launch.value("dot_flops_f32", 0.0), // packages of before lack it
+        launch.at("bytes")};
   return costs;
 }
 
@@ -95,11 +97,12 @@ static Row rowOf(const fp8_launch_stat &stat, const LaunchCost &cost,
     return row;
   row.flops = row.calls * cost.flops;
   row.bytes = row.calls * cost.bytes;
-  // Dots may use the faster bf16 instructions; anything else is f32.
-  double dotRate = std::max(limits.f32_flops, limits.bf16_flops);
-  row.flopSeconds =
-      row.calls * (cost.dotFlops / dotRate +
-                   (cost.flops - cost.dotFlops) / limits.f32_flops);
+  // Dots of narrow operands may use the faster bf16 instructions; anything else
+  // is f32.
+  double narrowRate = std::max(limits.f32_flops, limits.bf16_flops);
+  double narrow = cost.dotFlops - cost.dotFlopsF32;
+  row.flopSeconds = row.calls * (narrow / narrowRate +
+                                 (cost.flops - narrow) / limits.f32_flops);
   row.byteSeconds = row.bytes / limits.bytes;
   return row;
 }

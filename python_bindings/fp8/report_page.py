@@ -445,16 +445,15 @@ def limits_of(cost):
     if cost is None:
         return {}
     limits = cost["limits"]
-    # Dots may use the faster bf16 instructions; anything else is f32.
-    dots = max(limits["f32_flops_per_second"], limits["bf16_flops_per_second"])
-    return {
-        each["launch"]: (
-            each["dot_flops"],
-            1e6 * (each["dot_flops"] / dots + (each["flops"] - each["dot_flops"]) / limits["f32_flops_per_second"]),
-            1e6 * each["bytes"] / limits["bytes_per_second"],
-        )
-        for each in cost["launches"]
-    }
+    rate = limits["f32_flops_per_second"]
+
+    def times(each):
+        # Dots of narrow operands may use the faster bf16 instructions; anything else is f32.
+        narrow = each["dot_flops"] - each.get("dot_flops_f32", 0)
+        arithmetic = narrow / max(rate, limits["bf16_flops_per_second"]) + (each["flops"] - narrow) / rate
+        return each["dot_flops"], 1e6 * arithmetic, 1e6 * each["bytes"] / limits["bytes_per_second"]
+
+    return {each["launch"]: times(each) for each in cost["launches"]}
 
 
 def profile_data(profile, verdicts, cost=None):

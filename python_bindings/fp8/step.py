@@ -254,10 +254,11 @@ class Step:
 
     @functools.cached_property
     def cost(self) -> dict[str, Any]:
-        """The arithmetic and the traffic of a step, as the compiler counts them: {"flops", "dot_flops", "bytes", "exact", "launches": [...]}.
+        """The arithmetic and the traffic of a step, as the compiler counts them: {"flops", "dot_flops", "dot_flops_f32", "bytes", "exact", "launches": [...]}.
 
-        Each launch is {"launch", "name", "runs", "flops", "dot_flops", "bytes"} for one run; the sums are for a step. `flops` counts
-        additions, multiplications, divisions and functions of floats, `dot_flops` those of dots (2 m n k). `bytes` counts each operand
+        Each launch is {"launch", "name", "runs", "flops", "dot_flops", "dot_flops_f32", "bytes"} for one run; the sums are for a step. `flops`
+        counts additions, multiplications, divisions and functions of floats, `dot_flops` those of dots (2 m n k), `dot_flops_f32` those of dots
+        whose operands are wider than 16 bits. `bytes` counts each operand
         once and whole: the traffic if no cache keeps anything between launches. If data decide how often a launch runs, its `runs` is
         None, it counts once, and `exact` is False. It contains no times; `profile` does.
         """

@@ -577,8 +577,9 @@ def ReportCost : Pass<"fp8-report-cost", "::mlir::ModuleOp"> {
   let description = [{
     Writes JSON to the standard output: for each launch, and for the whole step,
     the floating-point operations (`flops`; of these `dot_flops` are the
-    multiplications and additions of dots, 2MNK) and the bytes that have to move
-    if every operand is read or written whole and once. `runs` is how often a
+    multiplications and additions of dots, 2MNK, and of those `dot_flops_f32`
+    are of operands wider than 16 bits) and the bytes that have to move if every
+    operand is read or written whole and once. `runs` is how often a
     step runs the launch. It is null, and counts as 1, where that depends on
     data: in a `while` loop or a branch. `exact` is false if there is such a
     launch. Comparisons, selections, casts and integer arithmetic do not count.

@@ -81,6 +81,22 @@ def block_in_units(fp8_opt, folder):
         assert saved < linear - 2, (linear, saved)
 
 
+def any_context(fp8_opt, folder):
+    """A block saves as much for a long context as for a short one, and no scores; one long row
+    needs as much memory as many short ones, with every preset of FP8."""
+    tokens = BLOCK["batch"] * BLOCK["sequence"]
+    rows = {1: tokens, BLOCK["batch"]: BLOCK["sequence"]}
+    for loop, most_saved in ("unrolled", 11.1), ("scan", 11.6):
+        models = {batch: export(folder / f"{loop}-{batch}", loop=loop, batch=batch, sequence=sequence) for batch, sequence in rows.items()}
+        one, many = (report(fp8_opt, model, COAT) for model in models.values())
+        assert one["saved_units_per_layer"] <= most_saved, one["saved_units_per_layer"]
+        for recipe in ("fp8", "tensorwise", "delayed", "fp8_lm", "scaling_fp8", "blockwise", "mxfp8", "coat"):
+            one, many = (report(fp8_opt, model, ["compute.attention=bf16"], recipe=recipe) for model in models.values())
+            print(f"{loop}, {recipe}: {one['arena_bytes']} bytes for one row, {many['arena_bytes']} for {BLOCK['batch']}")
+            assert one["attention_bytes_per_layer"] == 0 == many["attention_bytes_per_layer"], recipe
+            assert one["arena_bytes"] <= 1.1 * many["arena_bytes"], (recipe, one["arena_bytes"], many["arena_bytes"])
+
+
 def wgrad_copies(fp8_opt, folder):
     """The payloads of a block's dot inputs along the other dimension: those of two norms, of the
     attention and of the gated unit."""
@@ -150,6 +166,7 @@ def main():
     fp8_run, fp8_opt, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     used_as_planned(fp8_run, folder / "run")
     block_in_units(fp8_opt, folder / "units")
+    any_context(fp8_opt, folder / "context")
     wgrad_copies(fp8_opt, folder / "copies")
     linear_model(fp8_opt, folder / "model")
     thin_stacks(fp8_run, folder / "thin")

@@ -19,8 +19,9 @@ STEPS, THREADS = 4, 2
 class Run:
     """A run with a profile: its files and its output."""
 
-    def __init__(self, fp8_run, model, out, *args, threads=THREADS):
-        common = ["--init", model / "init.mlir", "--data", t.write_text(model / "text.txt"), "--steps", STEPS, "--recipe", "tensorwise", "--threads", threads]
+    def __init__(self, fp8_run, model, out, *args, threads=THREADS, recipe="tensorwise"):
+        self.recipe = recipe
+        common = ["--init", model / "init.mlir", "--data", t.write_text(model / "text.txt"), "--steps", STEPS, "--recipe", recipe, "--threads", threads]
         self.said = t.run([fp8_run, model / "step.mlir", *common, "--out", out, "--overwrite", "--profile", *args]).stdout
         self.log = t.read_log(out)
         self.profile, self.cost, self.timeline = (json.loads((out / f"{name}.json").read_text()) for name in ("profile", "cost", "timeline"))
@@ -55,6 +56,7 @@ class Runs:
             t.export_model(model, **t.TINY, loop=loop)
             self.all.append(Run(fp8_run, model, folder / f"out-{loop}"))
         self.one_thread = Run(fp8_run, folder / "scan", folder / "one", threads=1)
+        self.wide = Run(fp8_run, folder / "scan", folder / "wide", recipe="none")
 
 
 def test_losses_keep_their_bits(runs):
@@ -113,9 +115,9 @@ def test_sums_are_those_of_the_profile(runs):
 
 
 def test_the_table_says_what_the_files_say(runs):
-    for run in [*runs.all, runs.one_thread]:
+    for run in [*runs.all, runs.one_thread, runs.wide]:
         limits, groups = run.cost["limits"], collections.defaultdict(lambda: collections.Counter())
-        dots = max(limits["f32_flops_per_second"], limits["bf16_flops_per_second"])
+        rate, fast = limits["f32_flops_per_second"], max(limits["f32_flops_per_second"], limits["bf16_flops_per_second"])
         for launch, cost in zip(run.profile, run.cost["launches"], strict=True):
             for group in (groups[re.sub(r"\[\d+\]", "[*]", launch["name"])], groups["in all"]):
                 calls = launch["runs"]
@@ -123,8 +125,12 @@ def test_the_table_says_what_the_files_say(runs):
                 group["ms"] += 1e-3 * launch["microseconds"] * calls / STEPS
                 group["flops"] += cost["flops"] * calls / STEPS
                 group["bytes"] += cost["bytes"] * calls / STEPS
-                group["arithmetic"] += 1e3 * calls / STEPS * (cost["dot_flops"] / dots + (cost["flops"] - cost["dot_flops"]) / limits["f32_flops_per_second"])
+                narrow = cost["dot_flops"] - cost["dot_flops_f32"]
+                group["arithmetic"] += 1e3 * calls / STEPS * (narrow / fast + (cost["flops"] - narrow) / rate)
+                group["narrow"] += narrow * calls
                 group["traffic"] += 1e3 * calls / STEPS * cost["bytes"] / limits["bytes_per_second"]
+        # Every dot of recipe none has operands of f32.
+        assert (groups["in all"]["narrow"] == 0) == (run.recipe == "none"), run.recipe
         table = run.table()
         assert "in all" in table and sum(name.endswith(" others") for name in table) <= 1
         times = [row[1] for name, row in table.items() if name in groups and name != "in all"]

@@ -4,6 +4,7 @@
 // decide.
 // CHECK:      "flops": 1184,
 // CHECK-NEXT: "dot_flops": 1152,
+// CHECK-NEXT: "dot_flops_f32": 0,
 // CHECK-NEXT: "bytes": 1160,
 // CHECK-NEXT: "exact": false,
 // CHECK-NEXT: "launches": [
@@ -14,6 +15,7 @@
 // CHECK-NEXT:   "runs": 3,
 // CHECK-NEXT:   "flops": 384,
 // CHECK-NEXT:   "dot_flops": 384,
+// CHECK-NEXT:   "dot_flops_f32": 0,
 // CHECK-NEXT:   "bytes": 320
 
 // A multiplication, a root and an addition each of 8; read, read and written.
@@ -22,6 +24,7 @@
 // CHECK-NEXT:   "runs": 1,
 // CHECK-NEXT:   "flops": 24,
 // CHECK-NEXT:   "dot_flops": 0,
+// CHECK-NEXT:   "dot_flops_f32": 0,
 // CHECK-NEXT:   "bytes": 96
 
 // Loops of a kernel count; so does one turn of those that data decide.
@@ -30,6 +33,7 @@
 // CHECK-NEXT:   "runs": null,
 // CHECK-NEXT:   "flops": 8,
 // CHECK-NEXT:   "dot_flops": 0,
+// CHECK-NEXT:   "dot_flops_f32": 0,
 // CHECK-NEXT:   "bytes": 104
 
 #a = affine_map<(i, j, k) -> (i, k)>
