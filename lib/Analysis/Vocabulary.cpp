@@ -6,6 +6,29 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
+/// Whether a dot reads the elements of a comparison, as the one-hot rows of
+/// tokens that select rows of a table. (Labels with rows of zeros are ignored
+/// by a loss.)
+static bool feedsDot(Value oneHot) {
+  return llvm::any_of(oneHot.getUsers(), [](Operation *user) {
+    return isa<stablehlo::DotGeneralOp>(user) ||
+           (isa<stablehlo::ConvertOp, stablehlo::ReshapeOp,
+                stablehlo::TransposeOp>(user) &&
+            feedsDot(user->getResult(0)));
+  });
+}
+
+/// Whether a selection makes negative indices count from the end. Any other
+/// selection may replace numbers that are no index.
+static bool wrapsNegatives(stablehlo::SelectOp select) {
+  auto isNegative = select.getPred().getDefiningOp<stablehlo::CompareOp>();
+  return isNegative &&
+         isNegative.getComparisonDirection() ==
+             stablehlo::ComparisonDirection::LT &&
+         isNegative.getLhs() == select.getOnFalse() &&
+         isZero(isNegative.getRhs());
+}
+
 std::optional<int64_t> fp8::findVocabulary(func::FuncOp func,
                                            unsigned argIndex) {
   std::optional<int64_t> gathered, compared;
@@ -35,7 +58,8 @@ std::optional<int64_t> fp8::findVocabulary(func::FuncOp func,
       if (auto compare = dyn_cast<stablehlo::CompareOp>(op)) {
         // one_hot compares an iota for equality; other comparisons are masks.
         if (compare.getComparisonDirection() !=
-            stablehlo::ComparisonDirection::EQ)
+                stablehlo::ComparisonDirection::EQ ||
+            !feedsDot(compare.getResult()))
           continue;
         Value other = op->getOperand(1 - i);
         SmallVector<int64_t> dims;
@@ -56,16 +80,15 @@ std::optional<int64_t> fp8::findVocabulary(func::FuncOp func,
         push(op->getResult(i));
         continue;
       }
-      if (isa<stablehlo::SelectOp>(op)) {
-        if (i > 0)
+      if (auto select = dyn_cast<stablehlo::SelectOp>(op)) {
+        if (i == 2 && wrapsNegatives(select))
           push(op->getResult(0));
         continue;
       }
       if (isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp,
               stablehlo::ReshapeOp, stablehlo::TransposeOp,
               stablehlo::ConvertOp, stablehlo::BroadcastInDimOp,
-              stablehlo::AddOp, stablehlo::ClampOp, stablehlo::MaxOp,
-              stablehlo::MinOp, stablehlo::PadOp, stablehlo::ConcatenateOp>(
+              stablehlo::MaxOp, stablehlo::PadOp, stablehlo::ConcatenateOp>(
               op) &&
           !isFloat(op->getResult(0).getType()))
         push(op->getResult(0));

@@ -331,8 +331,10 @@ Value fp8::dilated(OpBuilder &b, Location loc, Value input, Value scalar,
     low.push_back(pad[i].first);
     interior.push_back(dilation[i] - 1);
   }
-  if (ArrayRef(shape) == from.getShape() &&
-      llvm::all_of(low, [](int64_t l) { return l == 0; }))
+  auto isZero = [](int64_t size) { return size == 0; };
+  // (Dilated elements and a negative padding may have the input's shape, too.)
+  if (ArrayRef(shape) == from.getShape() && llvm::all_of(low, isZero) &&
+      llvm::all_of(interior, isZero))
     return input;
   return padded(b, loc, input, scalar, from.clone(shape), low, interior);
 }

@@ -284,8 +284,8 @@ private:
     if (auto slice = dyn_cast<stablehlo::DynamicSliceOp>(part.op)) {
       auto type = cast<RankedTensorType>(slice.getType());
       // Leave out the dimensions of size one that the next op would drop.
-      Operation *user = *slice->user_begin();
-      if (slice->hasOneUse() && isa<stablehlo::ReshapeOp>(user) &&
+      Operation *user = slice->hasOneUse() ? *slice->user_begin() : nullptr;
+      if (isa_and_nonnull<stablehlo::ReshapeOp>(user) &&
           isRankReducedType(
               type, cast<RankedTensorType>(user->getResult(0).getType())) ==
               SliceVerificationResult::Success) {

@@ -724,10 +724,20 @@ FailureOr<SmallVector<Value>> fp8::emitBody(OpBuilder &b, Location loc,
       result = arith::MinimumFOp::create(b, loc, l, r);
     return SmallVector<Value>{result};
   }
+  auto scalarOf = [&](stablehlo::ConstantOp constant) {
+    auto attr = cast<DenseElementsAttr>(
+        signlessAttr(cast<ElementsAttr>(constant.getValue())));
+    return arith::ConstantOp::create(
+        b, loc, attr.getElementType(),
+        cast<TypedAttr>(*attr.value_begin<Attribute>()));
+  };
   auto lookup = [&](Value value) -> Value {
     if (Value known = values.lookup(value))
       return known;
-    // A rank-0 tensor from outside of the body.
+    // A rank-0 tensor from outside of the body, where simplifications put
+    // constants.
+    if (auto constant = value.getDefiningOp<stablehlo::ConstantOp>())
+      return scalarOf(constant);
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || type.getRank() != 0 || type != signlessType(type))
       return {};
@@ -735,11 +745,7 @@ FailureOr<SmallVector<Value>> fp8::emitBody(OpBuilder &b, Location loc,
   };
   for (Operation &op : body.without_terminator()) {
     if (auto constant = dyn_cast<stablehlo::ConstantOp>(op)) {
-      auto attr = cast<DenseElementsAttr>(
-          signlessAttr(cast<ElementsAttr>(constant.getValue())));
-      values[constant.getResult()] = arith::ConstantOp::create(
-          b, loc, attr.getElementType(),
-          cast<TypedAttr>(*attr.value_begin<Attribute>()));
+      values[constant.getResult()] = scalarOf(constant);
       continue;
     }
     SmallVector<Value> scalars;

@@ -234,3 +234,29 @@ func.func @branches(%p: tensor<i1>, %i: tensor<i32>, %x: tensor<4xf32>) -> tenso
   }) : (tensor<i32>) -> tensor<4xf32>
   return %2 : tensor<4xf32>
 }
+
+// -----
+
+// A slice that nothing reads.
+// CHECK-LABEL: @unused
+// CHECK: scf.for
+// CHECK-NOT: stablehlo.dynamic_slice
+// CHECK: stablehlo.add
+// FORM-LABEL: @unused
+// FORM: scf.for
+func.func @unused(%stack: tensor<4x8xf32>, %x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %four = stablehlo.constant dense<4> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<8x8xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %four, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %unused = stablehlo.dynamic_slice %stack, %i, %zero, sizes = [1, 8] : (tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<1x8xf32>
+    %2 = stablehlo.add %y, %y : tensor<8x8xf32>
+    %3 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %3, %2 : tensor<i32>, tensor<8x8xf32>
+  }
+  return %0#1 : tensor<8x8xf32>
+}

@@ -121,11 +121,16 @@ for name, spec in {
     "both dilated": dict(base_dilation=(3, 2), window_dilation=(2, 3), padding=((1, 1), (4, 0))),
     "negative padding": dict(padding=((-1, -2), (1, -1))),
     "negative padding of a dilated base": dict(base_dilation=(2, 2), padding=((-1, 0), (-2, -1))),
+    # As many elements as before, of which half are holes.
+    "dilated to the same size": dict(base_dilation=(2, 2), padding=((0, -6), (0, -5))),
     "strides": dict(window_strides=(3, 2), padding="SAME"),
 }.items():
     spec = dict(window_strides=(1, 1)) | spec
     case("window", "reduce_window, " + name,
          lambda x, spec=spec: lax.reduce_window(x, np.int32(0), lax.add, (2, 3), **spec), i7)
+case("window", "convolution dilated to the same size", lambda x, w: lax.conv_general_dilated(x, w, (1,), ((0, -6),), lhs_dilation=(2,)), f32(2, 3, 7), f32(4, 3, 1), bound=lambda *args: 1e-5)
+# Simplifications move constants out of bodies.
+case("window", "any body on ui32", lambda x: lax.reduce(x, np.uint32(0), lambda a, b: (a * np.uint32(31)) ^ b, (1,)), ints(0, 99, 3, 5, dtype=np.uint32))
 case("window", "variadic reduce_window", lambda x, y: lax.reduce_window(
     (x, y), (np.float32(-np.inf), np.int32(-1)),
     lambda a, b: (lax.select(a[0] >= b[0], a[0], b[0]), lax.select(a[0] >= b[0], a[1], b[1])),

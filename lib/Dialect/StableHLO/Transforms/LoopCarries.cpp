@@ -177,7 +177,9 @@ matchDerivedCounter(WhileOp loop, const CountedLoop &counted, unsigned i) {
   auto main =
       cast<RankedTensorType>(body.getArgument(counted.counter).getType());
   auto own = cast<RankedTensorType>(body.getArgument(i).getType());
-  if (!fitsBothTypes(derived, counted, main, own))
+  // (An array of one element is no counter.)
+  if (own.getShape() != main.getShape() ||
+      !fitsBothTypes(derived, counted, main, own))
     return std::nullopt;
   return derived;
 }

@@ -369,6 +369,17 @@ struct LowerCollectives
             << partitions << " partitions of " << replicas << " replicas";
         return signalPassFailure();
       }
+      // The only partition, or replica, has number 0.
+      if (isa<PartitionIdOp>(op) ? partitions == 1
+                                 : isa<ReplicaIdOp>(op) && replicas == 1) {
+        OpBuilder builder(op);
+        auto type = cast<RankedTensorType>(op->getResult(0).getType());
+        auto zero = builder.getIntegerAttr(type.getElementType(), 0);
+        op->replaceAllUsesWith(ConstantOp::create(
+            builder, op->getLoc(), DenseElementsAttr::get(type, zero)));
+        op->erase();
+        continue;
+      }
       FailureOr<SmallVector<Value>> results =
           CollectiveLowering(op, partitions * replicas).run();
       if (failed(results))

@@ -548,3 +548,29 @@ func.func @quantized(%w: tensor<64x64xf32>, %x: !fp8.scaled<64x64xf8E4M3FN, tile
   }
   return %0#1 : tensor<64x64xf32>
 }
+
+// -----
+
+// An array of one element that counts is no counter.
+// CHECK-LABEL: @array_that_counts
+// CHECK: stablehlo.while(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[N:.*]] = %{{.*}}) : tensor<i32>, tensor<4xf32>, tensor<1xi32>
+// CHECK: stablehlo.convert %[[N]] : (tensor<1xi32>) -> tensor<1xf32>
+func.func @array_that_counts(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %limit = stablehlo.constant dense<32> : tensor<i32>
+  %ones = stablehlo.constant dense<1> : tensor<1xi32>
+  %0:3 = stablehlo.while(%i = %zero, %y = %x, %n = %ones) : tensor<i32>, tensor<4xf32>, tensor<1xi32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %limit, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %2 = stablehlo.convert %n : (tensor<1xi32>) -> tensor<1xf32>
+    %3 = stablehlo.broadcast_in_dim %2, dims = [0] : (tensor<1xf32>) -> tensor<4xf32>
+    %4 = stablehlo.multiply %y, %3 : tensor<4xf32>
+    %5 = stablehlo.add %n, %ones : tensor<1xi32>
+    %6 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %6, %4, %5 : tensor<i32>, tensor<4xf32>, tensor<1xi32>
+  }
+  return %0#1 : tensor<4xf32>
+}

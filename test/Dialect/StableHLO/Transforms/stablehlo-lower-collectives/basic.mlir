@@ -105,6 +105,19 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 
 // -----
 
+// The only replica has number 0, whichever partition asks.
+// CHECK-LABEL: func.func @replica
+// CHECK-NEXT: %[[ZERO:.*]] = stablehlo.constant dense<0> : tensor<ui32>
+// CHECK-NEXT: return %[[ZERO]]
+module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func @replica() -> tensor<ui32> {
+    %0 = stablehlo.replica_id : tensor<ui32>
+    return %0 : tensor<ui32>
+  }
+}
+
+// -----
+
 // One device is left to the next pass.
 // CHECK-LABEL: func.func @one
 // CHECK: stablehlo.partition_id
