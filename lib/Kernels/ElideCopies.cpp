@@ -94,6 +94,8 @@ public:
 private:
   bool elide(LaunchOp copy);
   bool mayShare(LaunchOp copy, memref::AllocOp alloc, Value target);
+  bool safeInOneLaunch(const OperandAccess &read, Value from,
+                       const OperandAccess &write, Value to);
   bool hoist(Value value, Operation *before, bool move);
   SmallVector<OperandAccess> accessesTo(Value root, Block *scope);
   KernelOp kernelOf(LaunchOp launch) {
@@ -122,6 +124,16 @@ SmallVector<OperandAccess> CopyElision::accessesTo(Value root, Block *scope) {
   return accesses;
 }
 
+/// Returns true if one launch may read `from` and write `to` though both are
+/// the same memory.
+bool CopyElision::safeInOneLaunch(const OperandAccess &read, Value from,
+                                  const OperandAccess &write, Value to) {
+  auto launch = dyn_cast<LaunchOp>(write.op());
+  return launch && read.operand->get() == from && write.operand->get() == to &&
+         safeInPlace(kernelOf(launch), read.operand->getOperandNumber(),
+                     write.operand->getOperandNumber());
+}
+
 /// Returns true if the contents of `alloc` may live in `target` from their
 /// first write on, so that `copy` from `alloc` to `target` is not needed.
 bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
@@ -143,12 +155,8 @@ bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
         for (Operation *parent = write.op()->getParentOp();
              parent != scope->getParentOp(); parent = parent->getParentOp())
           once &= !isa<LoopLikeOpInterface>(parent);
-        if (!once || !isa<LaunchOp>(write.op()) || access.writes ||
-            access.operand->get() != target ||
-            write.operand->get() != alloc.getResult() ||
-            !safeInPlace(kernelOf(cast<LaunchOp>(write.op())),
-                         access.operand->getOperandNumber(),
-                         write.operand->getOperandNumber()))
+        if (!once || access.writes ||
+            !safeInOneLaunch(access, target, write, alloc))
           return false;
         continue;
       }
@@ -156,9 +164,12 @@ bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
         continue;
       if (!mayFollow(copy, access.op(), scope))
         return false;
-      // After the copy both hold the same contents until the target is written.
+      // After the copy both hold the same contents until the target is written,
+      // perhaps by the op that still reads the allocation.
       if (access.writes && llvm::any_of(ours, [&](const OperandAccess &later) {
-            return mayFollow(access.op(), later.op(), scope);
+            return later.op() == access.op()
+                       ? !safeInOneLaunch(later, alloc, access, target)
+                       : mayFollow(access.op(), later.op(), scope);
           }))
         return false;
     }

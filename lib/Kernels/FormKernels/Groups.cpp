@@ -133,13 +133,11 @@ void KernelGroups::findDependences(unsigned index) {
     }
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(node.op->getRegions(), captured);
-  for (Value value : captured) {
-    if (auto pred = nodeThatDefines(definitionOf(value)))
+  for (Value value : captured)
+    if (auto pred = nodeThatDefines(definitionOf(value))) {
       preds.insert(*pred);
-    // (A captured view is no work of any group.)
-    if (auto pred = nodeThatDefines(value.getDefiningOp()))
       node.reads.push_back({*pred});
-  }
+    }
   for (Operation *attached : node.attached)
     for (Value operand : attached->getOperands())
       if (auto pred = nodeThatDefines(definitionOf(operand)))

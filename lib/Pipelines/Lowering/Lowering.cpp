@@ -19,11 +19,15 @@ using namespace mlir::fp8;
 
 /// Returns a canonicalizer that does not simplify regions. Until the last steps
 /// of codegen regions are single blocks, and looking for control flow takes as
-/// long as the rest.
+/// long as the rest. Nor does it make selections of whole tensors, which are no
+/// work of any kernel.
 static std::unique_ptr<Pass> createBlockCanonicalizer() {
+  const std::string selections =
+      "(anonymous namespace)::ConvertTrivialIfToSelect";
   return createCanonicalizerPass(
       GreedyRewriteConfig().setRegionSimplificationLevel(
-          GreedySimplifyRegionLevel::Disabled));
+          GreedySimplifyRegionLevel::Disabled),
+      /*disabledPatterns=*/{selections});
 }
 
 void fp8::buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,

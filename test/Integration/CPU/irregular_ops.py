@@ -205,6 +205,16 @@ for mode in ("clip", "drop"):
              table, where, ints(1, 4, len(where), 6))
 
 
+# A scatter reads the values that it replaces.
+order = rng.permutation(64).astype(np.int32)
+case("scatter", "of itself", lambda a, b, p: (a * b).at[p].set(a * b), f32(64, 5), f32(64, 5), order)
+case("scatter", "of itself, added", lambda x, p: (lambda h: h.at[p].add(h))(jnp.sin(x)), f32(64, 5), order, bound=lambda *args: 1e-6)
+# Rows are read where they were computed, and anywhere.
+case("gather", "of a flat view of what is read", lambda x, i: (lambda y: y + jnp.take(y, i))(jnp.sin(x)), f32(64, 5), ints(0, 320, 64, 5), bound=lambda *args: 1e-6)
+case("gather", "branches that change a sign type", lambda p, a, b: jax.lax.cond(p[0] > 0, lambda a, b: a.astype(jnp.uint32), lambda a, b: b, a, b),
+     np.array([1], np.int32), ints(-9, 9, 8, 4), ints(0, 9, 8, 4, dtype=np.uint32))
+
+
 def scattered_windows(table, where, updates):
     """Updates the elements of a window that are inside, as the specification says; XLA skips such a window.
     """

@@ -462,6 +462,8 @@ void DataParallelism::insertForBooleans(Value value, Reduction reduction) {
 }
 
 LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
+  if (cast<RankedTensorType>(value.getType()).getNumElements() == 0)
+    return success(); // nothing to send
   Type element = getElementTypeOrSelf(value.getType());
   bool sums = reduction == Reduction::Sum || reduction == Reduction::Mean;
   if (element.isInteger(1)) {
