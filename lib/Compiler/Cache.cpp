@@ -116,6 +116,12 @@ void Cache::write(StringRef name, StringRef bytes) const {
 
 void Cache::remove(StringRef name) const { (void)fs::remove(pathOf(name)); }
 
+/// Whether a file has the name of an entry. The directory may have others, for
+/// users choose it.
+static bool isEntry(StringRef name) {
+  return name.starts_with("function_") || name.starts_with("kernel_");
+}
+
 void Cache::prune() const {
   struct Entry {
     std::string path;
@@ -129,12 +135,13 @@ void Cache::prune() const {
   for (fs::directory_iterator it(directory, error), end; it != end && !error;
        it.increment(error)) {
     fs::file_status status;
-    if (fs::status(it->path(), status) ||
+    StringRef name = llvm::sys::path::filename(it->path());
+    if (!isEntry(name) || fs::status(it->path(), status) ||
         status.type() != fs::file_type::regular_file)
       continue;
     Entry entry = {it->path(), status.getSize(),
                    status.getLastModificationTime()};
-    if (StringRef(it->path()).contains(".tmp-")) {
+    if (name.contains(".tmp-")) {
       if (now - entry.used > kAbandoned)
         (void)fs::remove(entry.path);
       continue;

@@ -82,26 +82,42 @@ TEST_F(CacheTest, WhatCannotBeWrittenIsNotThere) {
 
 TEST_F(CacheTest, LeastRecentlyUsedGoesFirst) {
   Cache cache(directory, /*bytes=*/250);
-  for (const char *name : {"a", "b", "c"})
+  for (const char *name : {"kernel_a", "kernel_b", "kernel_c"})
     cache.write(name, std::string(100, 'x'));
-  age("a", 300);
-  age("b", 200);
-  age("c", 100);
+  age("kernel_a", 300);
+  age("kernel_b", 200);
+  age("kernel_c", 100);
   // Reading counts as use.
-  EXPECT_EQ(contents(cache, "a").size(), 100u);
+  EXPECT_EQ(contents(cache, "kernel_a").size(), 100u);
   cache.prune();
-  EXPECT_EQ(contents(cache, "b"), "none");
-  EXPECT_EQ(contents(cache, "a").size(), 100u);
-  EXPECT_EQ(contents(cache, "c").size(), 100u);
+  EXPECT_EQ(contents(cache, "kernel_b"), "none");
+  EXPECT_EQ(contents(cache, "kernel_a").size(), 100u);
+  EXPECT_EQ(contents(cache, "kernel_c").size(), 100u);
 }
 
 TEST_F(CacheTest, RemovesWhatKilledProcessesLeft) {
   Cache cache(directory);
-  cache.write("a.tmp-00000000", "old");
-  cache.write("b.tmp-00000000", "new");
-  age("a.tmp-00000000", 7200);
+  cache.write("function_a.tmp-00000000", "old");
+  cache.write("function_b.tmp-00000000", "new");
+  age("function_a.tmp-00000000", 7200);
   cache.prune();
   EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(CacheTest, KeepsFilesThatAreNoEntries) {
+  Cache cache(directory, /*bytes=*/250);
+  cache.write("data.bin", std::string(1000, 'x'));
+  cache.write("notes.tmp-1", "old");
+  cache.write("kernel_a", std::string(200, 'x'));
+  cache.write("kernel_b", std::string(200, 'x'));
+  age("data.bin", 7200);
+  age("notes.tmp-1", 7200);
+  age("kernel_a", 100);
+  cache.prune();
+  EXPECT_EQ(contents(cache, "data.bin").size(), 1000u);
+  EXPECT_EQ(contents(cache, "notes.tmp-1"), "old");
+  EXPECT_EQ(contents(cache, "kernel_a"), "none");
+  EXPECT_EQ(contents(cache, "kernel_b").size(), 200u);
 }
 
 TEST_F(CacheTest, ManyWritersAndReaders) {
@@ -110,7 +126,7 @@ TEST_F(CacheTest, ManyWritersAndReaders) {
     threads.emplace_back([this, thread] {
       Cache cache(directory, 3000);
       for (int i = 0; i < 50; ++i) {
-        std::string name = std::to_string(i % 10);
+        std::string name = "kernel_" + std::to_string(i % 10);
         std::string bytes(1000, static_cast<char>('0' + i % 10));
         cache.write(name, bytes);
         std::string read = contents(cache, name);
