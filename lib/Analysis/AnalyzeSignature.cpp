@@ -361,8 +361,10 @@ void SignatureAnalyzer::findBindable(Bindable &wanted, Bindable &data) {
     Bindable &bindable = role == ArgRole::Batch && !isNamed ? data : wanted;
     bindable.leaves.push_back({arg.path, arg.type});
     bindable.args.push_back(arg.index);
-    if (role == ArgRole::Batch && isNamed)
+    if (role == ArgRole::Batch && isNamed) {
       setOnce(arg.index);
+      dataSetOnce.insert(arg.index);
+    }
   }
 }
 

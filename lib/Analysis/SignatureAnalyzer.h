@@ -292,6 +292,8 @@ private:
   DenseMap<unsigned, ArgRole> forcedRoles;
   /// Arguments that are frozen only for lack of evidence.
   llvm::SmallDenseSet<unsigned> undecided;
+  /// Arguments that are data for the model but have a named initial value.
+  llvm::SmallDenseSet<unsigned> dataSetOnce;
   std::optional<unsigned> loss;
   std::string lossWhy;
   /// Other scalar results that gradients could flow from.

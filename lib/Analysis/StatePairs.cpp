@@ -857,7 +857,8 @@ bool SignatureAnalyzer::areToldApart(unsigned arg, unsigned result) const {
 /// returns another value of their type and no names tell them apart: they may
 /// be state, and such a guess must not be silent. The next value of an array
 /// that the loss reads would depend on the old value, or be the old value of
-/// other state; the next value of a last gradient need not.
+/// other state; the next value of a last gradient need not, nor that of data of
+/// the step before (a memory) that initial values contain.
 LogicalResult SignatureAnalyzer::checkFrozen() {
   for (const SignatureArg &arg : signature.args) {
     bool isConstant = arg.role == ArgRole::Constant;
@@ -876,6 +877,7 @@ LogicalResult SignatureAnalyzer::checkFrozen() {
           (isScalar(arg.type)
                ? mayReplaceScalar(arg.index, result.index)
                : !forward.contains(argument(arg.index)) ||
+                     dataSetOnce.contains(arg.index) ||
                      isOldState(result.index) ||
                      onArguments.depends(returned[result.index], arg.index)))
         results.push_back(result.path);

@@ -30,6 +30,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <vector>
 
@@ -77,6 +78,7 @@ struct Analyzer {
         origins(function) {}
 
   void run();
+  llvm::StringSet<> findOtherState() const;
   void findForwardSlice();
   void addForwardOfOtherLosses();
   bool isTrained(Value weight) const;
@@ -119,25 +121,47 @@ struct Analyzer {
   /// Dots of two activations that have no batching dimensions and no role.
   SmallVector<unsigned> ofActivations;
   bool hasLoss = false, updatesParameters = false;
-  /// The ops that compute the loss, and those that compute the next state.
+  /// The ops that compute the loss, and those that compute the next parameters
+  /// and the state of the optimizer.
   DenseSet<Operation *> forwardSlice, updateSlice;
 };
 } // namespace
 
+/// Returns the paths of the state that is no part of an optimizer's, such as
+/// averages and memories: what activations it keeps is not saved for the
+/// backward pass.
+llvm::StringSet<> Analyzer::findOtherState() const {
+  llvm::StringSet<> paths;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    auto attribute = [&](StringRef name) {
+      return function.getArgAttrOfType<StringAttr>(i, name);
+    };
+    StringAttr path = attribute(FP8Dialect::kPathAttrName),
+               kind = attribute(FP8Dialect::kKindAttrName);
+    if (path && kind &&
+        llvm::is_contained({"average", "step", "other"}, kind.getValue()))
+      paths.insert(path.getValue());
+  }
+  return paths;
+}
+
 void Analyzer::findForwardSlice() {
   auto terminator = function.getBody().front().getTerminator();
   SmallVector<Value> losses, states;
+  llvm::StringSet<> others = findOtherState();
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
     auto kind =
         function.getResultAttrOfType<StringAttr>(i, FP8Dialect::kKindAttrName);
     if ((kind && kind.getValue() == "loss") ||
         function.getResultAttr(i, FP8Dialect::kTrainsAttrName))
       losses.push_back(terminator->getOperand(i));
-    if (function.getResultAttr(i, FP8Dialect::kStateAttrName))
+    auto state =
+        function.getResultAttrOfType<StringAttr>(i, FP8Dialect::kStateAttrName);
+    updatesParameters |= state != nullptr;
+    if (state && !others.contains(state.getValue()))
       states.push_back(terminator->getOperand(i));
   }
   hasLoss = !losses.empty();
-  updatesParameters = !states.empty();
   // State that a loop over steps updates is a leaf of the forward pass: its
   // value in the last iteration comes from the backward pass and the optimizer.
   forwardSlice = getSlice(losses, /*throughSteps=*/false);

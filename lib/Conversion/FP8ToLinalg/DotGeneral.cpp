@@ -167,6 +167,8 @@ struct DotGeneralLowering : OpConversionPattern<DotGeneralOp> {
       }
       count *= size;
     }
+    if (!place) // no sum: the first product is the last one, too
+      place = b.index(0);
     Value rest = b.binary<arith::RemUIOp>(place, b.index(every));
     Value lastOfBlock =
         b.cmp(arith::CmpIPredicate::eq, rest, b.index(every - 1));

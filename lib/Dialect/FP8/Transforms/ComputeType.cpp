@@ -17,11 +17,18 @@ namespace fp8 {
 using namespace mlir;
 using namespace mlir::fp8;
 
+/// Whether a dot sums several products. One that does not is elementwise, like
+/// the product of positions and frequencies.
+static bool sumsProducts(stablehlo::DotGeneralOp dot) {
+  return llvm::any_of(
+      dot.getDotDimensionNumbers().getLhsContractingDimensions(),
+      [&](int64_t dim) { return dot.getLhs().getType().getDimSize(dim) > 1; });
+}
+
 bool fp8::canReadBF16(stablehlo::DotGeneralOp dot) {
   return getElementTypeOrSelf(dot.getLhs().getType()).isF32() &&
          getElementTypeOrSelf(dot.getRhs().getType()).isF32() &&
-         getElementTypeOrSelf(dot.getType()).isF32() &&
-         !dot.getDotDimensionNumbers().getLhsContractingDimensions().empty();
+         getElementTypeOrSelf(dot.getType()).isF32() && sumsProducts(dot);
 }
 
 bool fp8::wantsBF16(DotRole role, bool isOfLayer,

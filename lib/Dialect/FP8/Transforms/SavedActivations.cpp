@@ -533,8 +533,25 @@ void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
   sink();
 }
 
+/// Whether a comparison of rounded operands may come out in another way than
+/// that of the values. Only a constant bound keeps (nearly) all of them on its
+/// sides.
+static bool dependsOnRounding(Operation *op) {
+  auto compare = dyn_cast<stablehlo::CompareOp>(op);
+  if (!compare ||
+      !isa<FloatType>(getElementTypeOrSelf(compare.getLhs().getType())))
+    return false;
+  return comparesEqual(op) || llvm::none_of(op->getOperands(), [](Value value) {
+           while (auto spread =
+                      value.getDefiningOp<stablehlo::BroadcastInDimOp>())
+             value = spread.getOperand();
+           return matchPattern(value, m_Constant());
+         });
+}
+
 bool fp8::isRecomputable(Operation *op) {
   return op->getNumResults() == 1 && isMemoryEffectFree(op) &&
+         !dependsOnRounding(op) &&
          (stablehlo::worksByElement(op) ||
           isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
               stablehlo::TransposeOp>(op));

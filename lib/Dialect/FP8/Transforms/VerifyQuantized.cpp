@@ -196,7 +196,9 @@ struct VerifyQuantized
           {quantize.getInput(), state},
           {quantize.getResult().getType(), ArrayAttr::get(&getContext(), way)}};
       auto [it, inserted] = seen.try_emplace(key, quantize);
-      if (!inserted) {
+      // (Two branches cannot share the payload of either.)
+      if (!inserted && it->second->getParentRegion()->isAncestor(
+                           quantize->getParentRegion())) {
         InFlightDiagnostic diag =
             quantize.emitOpError()
             << "quantizes a tensor that is already quantized in the same way";

@@ -226,9 +226,23 @@ void WeightCopies::makeFirst(const Copy &copy, StateFunction &store) {
   store.addResult(copy.name + ".amax", amax);
 }
 
+/// Whether a copy follows from state that may change when no parameter does, as
+/// averages and counters do.
+bool WeightCopies::followsFromOtherState(const Copy &copy) const {
+  func::FuncOp step = function;
+  return llvm::any_of(copy.leaves, [&](BlockArgument arg) {
+    auto kind = step.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                  FP8Dialect::kKindAttrName);
+    return getNext(step, arg) &&
+           (!kind || kind != stringifyEnum(StateKind::Parameter));
+  });
+}
+
 /// Returns when a copy is made anew: if the step takes its update, or if the
-/// weight has become NaN without one.
+/// weight has become NaN without one. Null: always.
 Value WeightCopies::makeCondition(const Copy &copy, const TakenUpdate &when) {
+  if (followsFromOtherState(copy))
+    return nullptr;
   if (!when.taken || !when.assumesFinite)
     return when.taken;
   Location loc = copy.source.getLoc();

@@ -58,6 +58,7 @@ private:
                                      function_ref<Value()> makeSource);
   Value makeNextSource(const Copy &copy);
   SmallVector<Value> makeNext(const Copy &copy);
+  bool followsFromOtherState(const Copy &copy) const;
   Value makeCondition(const Copy &copy, const TakenUpdate &when);
   void makeFirst(const Copy &copy, StateFunction &store);
 

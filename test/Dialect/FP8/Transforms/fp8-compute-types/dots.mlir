@@ -54,3 +54,15 @@ module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {unquantized
     return %0, %1 : tensor<8x16xf32>, tensor<8x16xf32>
   }
 }
+
+// -----
+
+// A dot of one product each is elementwise: positions times frequencies.
+// CHECK-LABEL: @outer
+// CHECK-NOT: stablehlo.convert
+module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {unquantized_dots = bf16}}>} {
+  func.func @outer(%positions: tensor<512x1xf32>, %frequencies: tensor<1x16xf32>) -> tensor<512x16xf32> {
+    %0 = stablehlo.dot_general %positions, %frequencies, contracting_dims = [1] x [0] : (tensor<512x1xf32>, tensor<1x16xf32>) -> tensor<512x16xf32>
+    return %0 : tensor<512x16xf32>
+  }
+}
