@@ -22,6 +22,8 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallSet.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::fp8;
 using Dot = stablehlo::DotGeneralOp;
@@ -484,7 +486,7 @@ std::optional<Scores> ScoreFinder::findLost(Dot dot) const {
         obstacle = obstacle ? obstacle : op;
       reached.insert(op);
     }
-  if (!isSoftmax || !obstacle)
+  if (!isSoftmax)
     return std::nullopt;
   Scores scores;
   scores.scoreDots.push_back(dot);
@@ -493,8 +495,19 @@ std::optional<Scores> ScoreFinder::findLost(Dot dot) const {
   scores.numBatch = numbers.getLhsBatchingDimensions().size();
   scores.numQueries = shapeOf(dot.getLhs()).size() - scores.numBatch -
                       numbers.getLhsContractingDimensions().size();
+  auto countFrom = [&](unsigned begin, unsigned end) {
+    return std::accumulate(scores.sizes.begin() + begin,
+                           scores.sizes.begin() + end, int64_t(1),
+                           std::multiplies<int64_t>());
+  };
+  unsigned keys = scores.numBatch + scores.numQueries;
   scores.problem =
-      ("scores are read by " + obstacle->getName().getStringRef()).str();
+      obstacle
+          ? ("scores are read by " + obstacle->getName().getStringRef()).str()
+      : countFrom(scores.numBatch, keys) == 1 ? "there is a single query"
+      : countFrom(keys, scores.sizes.size()) == 1
+          ? "there is a single key"
+          : "what is normalized are neither all queries nor all keys";
   scores.obstacle = obstacle;
   return scores;
 }
