@@ -2,6 +2,7 @@
 
 #include "fp8/Kernels/Communication.h"
 
+#include "fp8/Analysis/Signature.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -176,6 +177,21 @@ void Timeline::visit(Block &block, int64_t times) {
         });
 }
 
+static int64_t countParameters(ScheduleOp schedule) {
+  int64_t count = 0;
+  for (BlockArgument arg : schedule.getBody().getArguments()) {
+    auto is = [&](StringRef attribute, StringRef value) {
+      auto text =
+          schedule.getArgAttrOfType<StringAttr>(arg.getArgNumber(), attribute);
+      return text && text.getValue() == value;
+    };
+    if (is(kRoleAttr, stringifyArgRole(ArgRole::State)) &&
+        is(kKindAttr, stringifyStateKind(StateKind::Parameter)))
+      count += cast<MemRefType>(arg.getType()).getNumElements();
+  }
+  return count;
+}
+
 Communication
 fp8::predictCommunication(ModuleOp module, const Network &network,
                           llvm::function_ref<double(LaunchOp)> secondsOf) {
@@ -185,6 +201,7 @@ fp8::predictCommunication(ModuleOp module, const Network &network,
     Timeline timeline(result, secondsOf);
     timeline.visit(schedule.getBody().front(), 1);
     timeline.waitForNetwork();
+    result.parameters += countParameters(schedule);
   }
   return result;
 }

@@ -148,6 +148,10 @@ static void printJSON(const Communication &communication,
     json.attribute("network", communication.network.name);
     json.attribute("ranks", communication.network.ranks);
     json.attribute("bytes", static_cast<int64_t>(communication.bytes));
+    if (communication.parameters > 0)
+      json.attribute("bytes_per_parameter",
+                     communication.bytes /
+                         static_cast<double>(communication.parameters));
     json.attribute("seconds", communication.seconds);
     json.attribute("exposed_seconds", communication.exposed);
     json.attributeArray("collectives", [&] {
@@ -204,12 +208,17 @@ static StringRef kindOf(const LaunchCost &launch) {
 static void printTable(const Communication &communication, double computing,
                        llvm::raw_ostream &os) {
   os << llvm::format("%lld ranks on %s: a step of %.3f ms; a rank sends %.1f "
-                     "MB in %.3f ms, of which it waits for %.3f ms\n",
+                     "MB",
                      static_cast<long long>(communication.network.ranks),
                      communication.network.name.c_str(),
                      1e3 * (computing + communication.exposed),
-                     communication.bytes / 1e6, 1e3 * communication.seconds,
-                     1e3 * communication.exposed);
+                     communication.bytes / 1e6);
+  if (communication.parameters > 0)
+    os << llvm::format(" (%.2f bytes a parameter)",
+                       communication.bytes /
+                           static_cast<double>(communication.parameters));
+  os << llvm::format(" in %.3f ms, of which it waits for %.3f ms\n",
+                     1e3 * communication.seconds, 1e3 * communication.exposed);
   struct Sum {
     double runs = 0, bytes = 0, seconds = 0;
   };

@@ -40,6 +40,8 @@ struct Communication {
   /// Totals of a step: bytes that a rank sends, seconds of transfer, and
   /// seconds that launches wait for it.
   double bytes = 0, seconds = 0, exposed = 0;
+  /// Elements of the parameters that the step trains.
+  int64_t parameters = 0;
 };
 
 /// Predicts the collectives of the schedules of `module`. They run on the

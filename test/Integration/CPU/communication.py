@@ -41,7 +41,7 @@ def write_step(folder, **config):
 
 
 def sent(fp8_opt, path, ranks, recipe, zero):
-    """Returns the bytes that a rank sends in a step: the total, and those for the two tables."""
+    """Returns the bytes that a rank sends in a step: the total, that for each parameter, and those for the two tables."""
     options = f"card=h100 network=infiniband-hdr ranks={ranks} recipe={recipe} zero={zero} json"
     report = json.loads(t.run([fp8_opt, f"--report-cost={options}", path, "-o", "/dev/null", "--verify-each=0"]).stdout)["communication"]
     assert report["ranks"] == ranks and report["network"] == "infiniband-hdr"
@@ -49,7 +49,7 @@ def sent(fp8_opt, path, ranks, recipe, zero):
     bytes_of = lambda rows: sum(row["runs"] * row["bytes"] for row in rows)
     assert abs(bytes_of(collectives) - report["bytes"]) <= len(collectives)
     assert report["seconds"] >= report["bytes"] / 25e9
-    return report["bytes"], bytes_of(row for row in collectives if row["name"].endswith(("params['embed']", "params['head']")))
+    return report["bytes"], report["bytes_per_parameter"], bytes_of(row for row in collectives if row["name"].endswith(("params['embed']", "params['head']")))
 
 
 def expect_near(what, got, want, bound):
@@ -65,12 +65,13 @@ def compare(fixture, name):
     # Gradients go to their owners in f32, and weights come back in bf16 (the embedding as it is stored, in f32). In FP8 both are f8, and the tables'
     # weights have 16 bits.
     for recipe, of_layers, of_tables, published in (("none", 4 + 2, 4 + (4 + 2) / 2, paper[0]), ("fp8_lm", 1 + 1, 1 + 2, paper[1])):
-        bytes_sent, for_tables = sent(fp8_opt, path, ranks, recipe, zero=1)
+        bytes_sent, each, for_tables = sent(fp8_opt, path, ranks, recipe, zero=1)
+        expect_near(f"{name} {recipe} for each parameter", each, bytes_sent / (linear + tables), 1e-6)
         expect_near(f"{name} {recipe} by hand", bytes_sent, others * (of_layers * linear + of_tables * tables), 1e-3)
         # In the paper both tables send gradients in f32 and weights in bf16.
         alike = bytes_sent - for_tables + others * 6 * tables
         print(f"  {name} of {(linear + tables) / 1e9:.2f} G parameters, {ranks} ranks, {recipe}: {bytes_sent / 2**30:.2f} GiB, "
-              f"{bytes_sent / (linear + tables):.2f} bytes a parameter; with the paper's tables {alike / 2**30:.2f} GiB, there {published}")  # fmt: skip
+              f"{each:.2f} bytes a parameter; with the paper's tables {alike / 2**30:.2f} GiB, there {published}")  # fmt: skip
         expect_near(f"{name} {recipe} in the paper", alike / 2**30, published, 0.05)
 
 
@@ -81,7 +82,7 @@ def whole(fixture):
     assert 174e9 < linear + tables < 177e9
     # Without ZeRO gradients are sent twice: to be summed, and as the sum.
     for recipe, each in (("none", 4 + 4), ("fp8_lm", 1 + 1)):
-        bytes_sent, _ = sent(fp8_opt, path, 1024, recipe, zero=0)
+        bytes_sent, *_ = sent(fp8_opt, path, 1024, recipe, zero=0)
         expect_near(f"175 G parameters, {recipe}", bytes_sent, 1023 / 1024 * each * (linear + tables), 1e-3)
 
 

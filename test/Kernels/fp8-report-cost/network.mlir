@@ -30,7 +30,7 @@
 
 // NVLINK: 2 ranks on nvlink4: a step of
 // ERROR: expected a network of nvlink4, nvlink5, infiniband-ndr, infiniband-hdr, ethernet-100g, or GB/s:microseconds but got 'string'
-// STEP: 4 ranks on infiniband-ndr: a step of
+// STEP: 4 ranks on infiniband-ndr: a step of {{.*}} MB (1.5{{[0-9]}} bytes a parameter) in
 // STEP: f8E4M3FN
 // STEP: as it is
 
