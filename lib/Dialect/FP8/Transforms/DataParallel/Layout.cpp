@@ -74,16 +74,18 @@ bool Layout::isPlainSum() const {
   return isCounted && std::abs(factor) == 1 && elements != 1;
 }
 
-void Layout::scale(std::optional<double> by) {
+void Layout::scale(std::optional<double> by, bool divides) {
   isCounted &= by.has_value();
   if (!isCounted) {
     elements = factor = 0;
     return;
   }
   factor *= *by;
-  // (The number of elements may be divided by before or after other factors.)
+  // (The number of elements may be divided by before or after other factors.
+  // A product with one half may be the half of squares.)
   for (double scale : {factor, *by})
-    isMean |= elements > 1 && std::abs(std::abs(elements * scale) - 1) < 1e-5;
+    isMean |= elements > (divides ? 1 : 2) &&
+              std::abs(std::abs(elements * scale) - 1) < 1e-5;
   // A factor of one half, from squared errors, may have been folded into the
   // divisor.
   isMean |= elements >= 4 && std::abs(std::abs(elements * factor) - 0.5) < 1e-5;

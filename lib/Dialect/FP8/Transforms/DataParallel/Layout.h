@@ -77,8 +77,9 @@ struct Layout {
   }
   /// Whether it is a sum over rows without a divisor.
   bool isPlainSum() const;
-  /// Multiplies it by a constant, or by an unknown factor.
-  void scale(std::optional<double> by);
+  /// Multiplies it by a constant, or by an unknown factor. divides: it is
+  /// divided by the inverse.
+  void scale(std::optional<double> by, bool divides = false);
 
   bool operator==(const Layout &other) const;
   bool operator!=(const Layout &other) const { return !(*this == other); }

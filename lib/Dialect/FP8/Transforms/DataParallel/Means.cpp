@@ -154,13 +154,21 @@ bool Means::isMeanOf(const Sum &sum) const {
   for (double size : sum.others)
     for (size_t i = 0, e = counts.size(); i < e; ++i)
       counts.push_back(counts[i] * size);
+  SmallVector<double> otherCounts{1};
+  for (double size : sum.others)
+    for (size_t i = 0, e = otherCounts.size(); i < e; ++i)
+      otherCounts.push_back(otherCounts[i] * size);
   double divisor = 1 / std::abs(sum.factor);
   // (A divisor of two may be another one, for instance that of squares.)
-  return llvm::any_of(counts, [&](double count) {
-    double ratio = divisor / count;
-    return count > 2 &&
-           (std::abs(ratio - 1) < 1e-5 || std::abs(ratio - 2) < 1e-5);
-  });
+  auto divides = [&](ArrayRef<double> sizes, double times) {
+    return llvm::any_of(sizes, [&](double size) {
+      return size > 2 && std::abs(divisor / size - times) < 1e-5;
+    });
+  };
+  // A divisor that may as well count other dimensions alone proves nothing.
+  if (divides(otherCounts, 1))
+    return false;
+  return divides(counts, 1) || (divides(counts, 2) && !divides(otherCounts, 2));
 }
 
 bool Means::isMean(Value value) {

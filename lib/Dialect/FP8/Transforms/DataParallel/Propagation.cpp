@@ -282,13 +282,14 @@ Propagation::scaled(Operation *op,
     Value by = op->getOperand(1 - i);
     if (!result.isPartial(Reduction::Sum) || !layoutOf(by).isWhole())
       continue;
-    result.byCount |= layoutOf(by).byCount;
+    // (What is a mean already stays one.)
+    result.byCount |= layoutOf(by).byCount && !result.isMean;
     if (isFreeOfCounts(by))
       return result;
     std::optional<double> factor = constantOf(by);
     if (factor && divides)
       factor = *factor != 0 ? std::optional(1 / *factor) : std::nullopt;
-    result.scale(factor);
+    result.scale(factor, divides);
     return result;
   }
   return std::nullopt;
@@ -746,19 +747,16 @@ LogicalResult Propagation::visitGather(stablehlo::GatherOp op) {
       return emitRowError(
           op, "it reads a value that follows from the parameters and "
               "the rows of all ranks");
-    if (table.is(Kind::Rows)) {
-      // Each row has its own table.
-      RowDims matching;
-      for (const RowDim &row : indices.rows) {
-        auto at = positionIn(dims.getStartIndicesBatchingDims(), row.dim);
-        if (!at)
-          return emitRowError(op, "rows are indices into rows");
+    // Rows that are batching dimensions have their own tables.
+    RowDims matching;
+    for (const RowDim &row : indices.rows)
+      if (auto at = positionIn(dims.getStartIndicesBatchingDims(), row.dim))
         matching.push_back(
             {dims.getOperandBatchingDims()[*at], row.outer, row.size});
-      }
-      if (failed(requireRows(op, op.getOperand(), matching)))
-        return failure();
-    }
+      else if (table.is(Kind::Rows))
+        return emitRowError(op, "rows are indices into rows");
+    if (!matching.empty() && failed(requireRows(op, op.getOperand(), matching)))
+      return failure();
     return assignRows(
         op, indices.rows,
         [&](int64_t dim) {
@@ -886,6 +884,15 @@ LogicalResult Propagation::visitScatterOfWindows(stablehlo::ScatterOp op,
   return assign(op, layout);
 }
 
+/// Whether a scatter adds updates to what is there, or puts them in its place:
+/// both are linear.
+static bool isLinear(stablehlo::ScatterOp op) {
+  Block &body = op.getUpdateComputation().front();
+  return body.getTerminator()->getOperand(0) == body.getArgument(1) ||
+         isa_and_nonnull<stablehlo::AddOp>(
+             stablehlo::getCombiner(op.getUpdateComputation()));
+}
+
 LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
   if (op.getInputs().size() != 1)
     return anyOf(op, Kind::Rows) || anyOf(op, Kind::Partial)
@@ -895,7 +902,7 @@ LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
          from = layoutOf(op.getUpdates()[0]),
          indices = layoutOf(op.getScatterIndices());
   if (!anyOf(op, Kind::Rows)) {
-    if (indices.isWhole() && isSum(into) && isSum(from))
+    if (indices.isWhole() && isSum(into) && isSum(from) && isLinear(op))
       return into.is(Kind::Zero) && from.is(Kind::Zero)
                  ? replicate(op)
                  : assign(op, weighted(*join(into, from)));
@@ -1030,6 +1037,12 @@ LogicalResult Propagation::visitWhile(stablehlo::WhileOp loop) {
   }
   if (failed(turn()))
     return failure();
+  // The next turn reads as rows what this one yields.
+  for (auto [index, carry] : llvm::enumerate(carries))
+    if (carry.is(Kind::Rows) &&
+        failed(requireRows(loop, body.getTerminator()->getOperand(index),
+                           carry.rows)))
+      return failure();
   if (failed(requireWhole(loop, cond.getTerminator()->getOperand(0))))
     return failure();
   for (auto [index, result] : llvm::enumerate(loop->getResults())) {

@@ -463,7 +463,9 @@ LogicalResult Reductions::verifyDivisorsOf(Value sum) {
       std::optional<double> factor = factorOn(use);
       if (!factor || !layouts.layoutOf(op->getResult(0)).is(Kind::Replicated))
         continue;
-      bool isLinear = layouts.layoutOf(next).isCounted;
+      // (The quotient of integers is rounded.)
+      bool isLinear = layouts.layoutOf(next).isCounted &&
+                      isa<FloatType>(getElementTypeOrSelf(next));
       if (!isLinear && (isNear(*factor * elements, 1) ||
                         isNear(*factor * *factor * elements, 1)))
         return op->emitOpError(

@@ -40,9 +40,15 @@ RowDraws::Class RowDraws::classify(Value value, ArrayRef<RowDim> rows) {
 RowDraws::Class RowDraws::classifyOp(OpResult result, ArrayRef<RowDim> rows) {
   Operation *op = result.getOwner();
   ArrayRef<int64_t> shape = shapeOf(result);
-  if (auto iota = dyn_cast<stablehlo::IotaOp>(op))
-    return areAllOf(rows, iota.getIotaDimension(), shape) ? Class::Position
-                                                          : Class::Other;
+  // Behind another dimension the rows of one rank would count on where the next
+  // index of that dimension begins.
+  if (auto iota = dyn_cast<stablehlo::IotaOp>(op)) {
+    int64_t dim = iota.getIotaDimension();
+    bool isFirst = llvm::all_of(shape.take_front(dim),
+                                [](int64_t size) { return size == 1; });
+    return isFirst && areAllOf(rows, dim, shape) ? Class::Position
+                                                 : Class::Other;
+  }
   if (auto generator = dyn_cast<stablehlo::RngBitGeneratorOp>(op))
     return result == generator.getOutput() && areAllOf(rows, 0, shape)
                ? Class::Random
