@@ -351,6 +351,11 @@ void SignatureAnalyzer::findMoments(ArrayRef<GradientState> states) {
     const std::string &param = signature.args[entry.param].path;
     if (accumulators.contains(entry.arg))
       setOwned(entry, StateKind::Gradient, "accumulates the gradient of ");
+    // A sum that does not decay outgrows what a narrow format can add to it.
+    else if (squares.contains(entry.arg) && !entry.decays)
+      setKind(entry.arg, StateKind::Other,
+              "a sum of squares of the gradient of " + param +
+                  " that does not decay");
     else if (squares.contains(entry.arg))
       setOwned(entry, StateKind::Moment2, "square of the gradient of ");
     else if (isFirstMoment(entry) && !hasConstantSibling(entry))

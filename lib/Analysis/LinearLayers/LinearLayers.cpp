@@ -444,7 +444,13 @@ void Analyzer::classifyWithWeight(unsigned index) {
   }
 
   bool forward = inForwardPass(info.dot);
-  if (!complementary.empty() && (!forward || (!hasLoss && updatesParameters))) {
+  // A weight may be read in both orientations. What reads a layer's activation
+  // is that layer, computed once more.
+  bool isAgain = !forward && llvm::any_of(same, [&](unsigned i) {
+    return layers[i].activation == numbers.get(own.otherRoot());
+  });
+  if (!complementary.empty() && !isAgain &&
+      (!forward || (!hasLoss && updatesParameters))) {
     info.role = DotRole::Dgrad;
     setKinds(OperandKind::Gradient);
     for (unsigned i : complementary)

@@ -165,11 +165,13 @@ static bool areWeights(Value value, const Scores &scores) {
 }
 
 /// Returns the amax of each row, at least `kLeastAmax`; NaN if a weight is NaN.
+/// (A factor of the weights may be negative.)
 static Value rowAmax(OpBuilder &b, Location loc, Value weights,
                      ArrayRef<int64_t> keys) {
   auto scalar = RankedTensorType::get({}, tensorOf(weights).getElementType());
   Value largest = makeReduction<stablehlo::MaxOp>(
-      b, loc, weights, makeSplat(b, loc, scalar, 0), keys);
+      b, loc, stablehlo::AbsOp::create(b, loc, weights.getType(), weights),
+      makeSplat(b, loc, scalar, 0), keys);
   return stablehlo::MaxOp::create(
       b, loc, largest, makeSplat(b, loc, tensorOf(largest), kLeastAmax));
 }

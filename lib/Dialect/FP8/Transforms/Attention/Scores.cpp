@@ -458,6 +458,11 @@ void ScoreFinder::checkUses(Scores &scores) {
     for (Operation *user : value.getUsers()) {
       if (user->getNumResults() == 1 && scores.isMember(user->getResult(0)))
         continue;
+      Operation *reader = block.findAncestorOpInBlock(*user);
+      if (reader != user) {
+        fail(reader, "scores are read in " + reader->getName().getStringRef());
+        continue;
+      }
       auto dot = dyn_cast<Dot>(user);
       if ((dot && isAttentionDot(dot) && readsWhole(scores, dot)) ||
           (isSum(user) && !reachesScores(scores, user)))
