@@ -211,6 +211,28 @@ void Binder::bindGroups() {
   }
 }
 
+/// Whether a key says more than a position does: "lr", but not "0" or "arg0".
+static bool isName(const std::string &key) {
+  size_t start = key.rfind("result", 0) == 0 ? 6
+                 : key.rfind("arg", 0) == 0  ? 3
+                                             : 0;
+  return key.find_first_not_of("0123456789", start) != std::string::npos;
+}
+
+/// Whether a type has so many unrelated values that it says nothing: scalars
+/// and integers (counters, keys of generators). Texts are those of the compiler
+/// (tensor<2xui32>) or of the runtime (u32[2]).
+static bool isCommon(const std::string &type) {
+  bool isScalar =
+      type.find("[]") != std::string::npos ||
+      (type.rfind("tensor<", 0) == 0 && type.find('x') == std::string::npos);
+  bool isInteger = false;
+  for (size_t i = 0; i + 1 < type.size(); ++i)
+    isInteger |= (type[i] == 'i' || type[i] == 'u') && type[i + 1] >= '0' &&
+                 type[i + 1] <= '9';
+  return isScalar || isInteger;
+}
+
 Binder::Candidates Binder::findCandidates(const Group &group) const {
   Candidates candidates;
   const std::string &root = targetKeys[group.members[0]][0];
@@ -223,9 +245,10 @@ Binder::Candidates Binder::findCandidates(const Group &group) const {
       if (found == group.byRest.end())
         continue;
       bool sameType = targets[found->second].type == sources[i].type;
-      // A whole path stands for any name: only the type tells.
-      if (split == keys.size() && !sameType &&
-          (keys.empty() || keys.back() != root))
+      // A whole path stands for any name: only the type tells, if it can.
+      if (split == keys.size() && (keys.empty() || keys.back() != root) &&
+          (!sameType || (isCommon(sources[i].type) && !keys.empty() &&
+                         isName(keys.back()) && isName(root))))
         continue;
       Candidate &candidate =
           candidates[join(keys.begin(), keys.begin() + split)];

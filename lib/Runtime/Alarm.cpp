@@ -276,9 +276,10 @@ void Alarms::check(Rule &rule, int64_t step, const std::vector<double> &values,
       if (isKnown)
         limit *= median(watch.recent);
     }
-    bool isRaised = isKnown && (std::isnan(value) ? nanIsAlarm
-                                : rule.below      ? value < limit
-                                                  : value > limit);
+    bool isRaised = std::isnan(value) ? nanIsAlarm
+                    : !isKnown        ? false
+                    : rule.below      ? value < limit
+                                      : value > limit;
     // A value from a discarded step must not enter the median.
     bool isTaken = !isRaised || rule.action != FP8_ALARM_SKIP;
     if (rule.medianOf > 0 && isTaken && std::isfinite(value)) {

@@ -571,15 +571,28 @@ void fp8_step::launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
 }
 
 void *fp8_step::operand(int64_t code) {
-  // After a failure conditions read as zero, so that loops end.
-  alignas(64) static char nothing[64] = {};
   if (device) {
     failure = str("'", executable.name,
                   "' is for a GPU but asks for an address of the host");
-    return nothing;
+    return nothing();
   }
   void *address = failure.empty() ? resolve(code, -1) : nullptr;
-  return address ? address : nothing;
+  return address ? address : nothing();
+}
+
+/// Returns memory for the scalars of a step that has failed, as large as any
+/// buffer, for there is an offset into it. It reads as zeros, so that loops
+/// end.
+void *fp8_step::nothing() {
+  if (!zeros.data()) {
+    int64_t bytes = std::max<int64_t>(executable.arenaBytes, 64);
+    for (const auto *tensors : {&executable.arguments, &executable.results})
+      for (const TensorInfo &tensor : *tensors)
+        bytes = std::max(bytes, tensor.type.bytes());
+    zeros = Mapping(bytes);
+  }
+  zeros.release(zeros.data(), zeros.reserved());
+  return zeros.data();
 }
 
 const void *fp8_step::read(int64_t code, int64_t offset, int64_t bytes) {

@@ -198,7 +198,9 @@ private:
                       const std::string &mistake);
   std::unique_ptr<fp8::rt::Engine> makeEngine();
 
-  std::string failure; // of generated code, found in launch
+  void *nothing();
+  fp8::rt::Mapping zeros; // of nothing()
+  std::string failure;    // of generated code, found in launch
   fp8_status failureStatus = FP8_ERROR_INTERNAL;
   std::unique_ptr<fp8::rt::gpu::DeviceStep> device; // null: on the CPU
   std::unique_ptr<fp8_group> alone;                 // where no group was set

@@ -287,6 +287,25 @@ TEST(Launch, AFailureEndsALoop) {
   fp8_step_destroy(step);
 }
 
+static void storeAfterFailure(fp8_step *step) {
+  fp8_operand(step, ~99);
+  for (int64_t i = 0; i < 4096; ++i)
+    static_cast<int32_t *>(fp8_operand(step, ~0))[i] = 1;
+  for (int64_t i = 0; i < 4096; ++i)
+    EXPECT_EQ(static_cast<int32_t *>(fp8_operand(step, ~0))[i], 0);
+}
+
+TEST(Launch, ScalarsOfAFailedStepGoNowhere) {
+  Builder builder("store", storeAfterFailure);
+  builder.arg("counts", FP8_DTYPE_I32, {4096}, FP8_ROLE_FROZEN);
+  Executable executable(builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+  EXPECT_EQ(fp8_step_run(step), FP8_ERROR_INTERNAL);
+  EXPECT_EQ(static_cast<int32_t *>(fp8_step_argument(step, 0))[4095], 0);
+  fp8_step_destroy(step);
+}
+
 TEST(Launch, BadOperandIsAStatus) { expectBadOperand(badOperand); }
 
 TEST(Step, StateWithABufferOfItsOwnChangesPlaces) {
