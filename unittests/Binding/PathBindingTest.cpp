@@ -51,6 +51,23 @@ TEST(BindByPath, WholeTreesGoFirst) {
   EXPECT_EQ(binding.sources, (Sources{-1, 0, 1}));
 }
 
+TEST(BindByPath, ScalarsAndIntegersNeedNames) {
+  // A learning rate is no best loss, a key of its own none of the state.
+  Binding binding = bindByPath(
+      {{"lr", "f32[]"}, {"key", "u32[2]"}, {"pad", "tensor<i32>"}},
+      {{"state.best_loss", "f32[]"},
+       {"state.rng", "u32[2]"},
+       {"opt.count", "tensor<i32>"}});
+  EXPECT_EQ(binding.sources, (Sources{-1, -1, -1}));
+  EXPECT_EQ(bindByPath({{"lr", "f32[]"}, {"key", "u32[2]"}},
+                       {{"file.key", "u32[2]"}, {"result[1]", "f32[]"}})
+                .sources,
+            (Sources{1, 0}));
+  // The type of an array tells more.
+  EXPECT_EQ(bindByPath({{"w", "f32[4,8]"}}, {{"weights", "f32[4,8]"}}).sources,
+            (Sources{0}));
+}
+
 TEST(BindByPath, WithoutNamesTheOrderDecides) {
   EXPECT_EQ(bindByPath({{"arg0", "f32[4]"}, {"arg1", "f32[4]"}},
                        {{"result0", "f32[4]"}, {"result1", "f32[4]"}})

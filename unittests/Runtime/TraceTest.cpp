@@ -206,6 +206,12 @@ TEST_F(TraceTest, Median) {
   EXPECT_HAS(said, "step 4: loss is 40, above 20 [");
 }
 
+TEST_F(TraceTest, NaNNeedsNoMedian) {
+  ASSERT_EQ(run({1, NAN, 2, 3}, {"loss > 10x median(50) : skip"}), FP8_OK)
+      << fp8_last_error();
+  EXPECT_EQ(count("skipped: step 2: loss is nan"), 1u) << said;
+}
+
 TEST_F(TraceTest, Stop) {
   EXPECT_EQ(run({1, 2, 9, 4}, {"loss > 5 : stop"}), FP8_STOPPED);
   EXPECT_HAS(fp8_last_error(),

@@ -426,6 +426,13 @@ def matrices_one_by_one(q, k, v, extra):
     return jnp.moveaxis(out.reshape(q.shape[0], q.shape[2], *out.shape[1:]), 1, 2)
 
 
+def captured(q, k, v, extra):
+    """Two branches read the weights."""
+    weights = jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5, axis=-1)
+    read = lambda factor: lambda: factor * jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+    return jax.lax.cond(extra["on"][0] > 0, read(1.0), read(0.5))
+
+
 def switched_on(random):
     return {"on": np.array([1, 0], np.int32)}
 
@@ -545,6 +552,7 @@ CASES = {
     "matrices in a scan with remat": Case(matrices, batch=1, layers="remat", forward=HEADS, backward=HEADS),
     "one of two branches": Case(if_on, extra=switched_on),
     "two of three branches": Case(local_or_global, extra=switched_on, forward=2, backward=2),
+    "weights in two branches": Case(captured, extra=switched_on, forward=0, backward=1, stored=1),
     "layer drop": Case(causal, extra=switched_on, layers="dropped"),
     "layer drop of chunks": Case(in_chunks(causal_from), extra=switched_on, layers="dropped"),
     "one row": Case(causal, batch=1),

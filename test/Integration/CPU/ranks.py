@@ -195,6 +195,24 @@ def with_dropout(draws=None):
     return dataclasses.replace(case, loss=loss, key=jax.random.key(7, impl=draws))
 
 
+def with_noise():
+    """Noise that rows read at their labels, and noise that a loop carries on."""
+    case = regression()
+
+    def loss(params, batch, key):
+        table, each = jax.random.split(key)
+        noise = jnp.take_along_axis(jax.random.gumbel(table, batch["y"].shape), jnp.argmax(batch["y"], -1)[:, None], axis=1)
+
+        def layer(carry, key):
+            x, before = carry
+            return (x + 0.1 * jnp.tanh(before), jax.random.normal(key, x.shape)), None
+
+        (x, _), _ = jax.lax.scan(layer, (batch["x"], batch["x"]), jax.random.split(each, 3))
+        return jnp.mean(jnp.square(apply(params, x) + noise - batch["y"]))
+
+    return dataclasses.replace(case, loss=loss, key=jax.random.key(9))
+
+
 def watched():
     """Sums over the batch that several metrics share, also with the loss, and sums that are state."""
 
@@ -209,6 +227,7 @@ def watched():
         errors = out - want
         metrics |= {"deviation": jnp.std(out), "logsumexp": jax.nn.logsumexp(out)}
         metrics |= {"wanted": wanted / want.size, "squared": jnp.square(jnp.vdot(errors, errors))}
+        metrics |= {"clipped": jnp.sum(jnp.sum(out, 0).at[0].max(0.0)), "share": jnp.mean(jnp.abs(errors)) * wanted}
         codes = jax.nn.one_hot(jnp.argmax(out, -1), CLASSES)
         return metrics, {
             "counts": seen["counts"] + jnp.sum(codes, 0),
@@ -264,7 +283,7 @@ def step_of(case):
 CASES = {"regression": regression, "micro-batches": micro_batches, "sequences": sequences, "averaged": averaged, "clipped by layer": clipped_by_layer}
 CASES |= {"dropout": with_dropout, "dropout in micro-batches": lambda: dataclasses.replace(with_dropout(), micro=2, stacked=True), "dropout by rbg": lambda: with_dropout("rbg")}
 CASES |= {"dropout in layers": lambda: dataclasses.replace(sequences(), key=jax.random.key(3))}
-CASES |= {"watched": watched, "plain": plain, "loss scale": with_loss_scale, "guarded": guarded}
+CASES |= {"noise": with_noise, "watched": watched, "plain": plain, "loss scale": with_loss_scale, "guarded": guarded}
 CASES |= {"stacked": lambda: dataclasses.replace(regression(), micro=2, stacked=True, careful=True)}
 RECIPES = ["tensorwise", "delayed", "fp8_lm"]
 

@@ -1,9 +1,11 @@
 """What recipes must not round: the operands of masks that the backward pass reads, state that the forward pass computes, and
-copies of weights that follow from more than parameters.
+copies of weights that follow from more than parameters, and factors of either sign.
 
     unrounded.py FP8_RUN FOLDER [CASE...]
 """
 
+import collections
+import json
 import pathlib
 import sys
 
@@ -117,6 +119,48 @@ def teacher(fixture):
     assert one == two, f"expected the losses of copies of every step, {one}, but got {two}"
 
 
+def tied(fixture):
+    """A weight that the forward pass reads in both orientations, with layers that are computed again for the backward pass: what
+    they read is no gradient."""
+    params = {"up": weights(WIDTH, HIDDEN)}
+
+    def step(params, x):
+        @jax.checkpoint
+        def loss(params):
+            return 1e-6 * jnp.mean((jax.nn.gelu(4 * x @ params["up"]) @ params["up"].T - x) ** 2)
+
+        value, gradients = jax.value_and_grad(loss)(params)
+        return jax.tree.map(lambda p, g: p - 1e4 * g, params, gradients), value
+
+    exact, found = (moved(train(fixture, f"tied-{recipe}", step, {"params": params}, recipe)[1], params)["up"] for recipe in ("none", "delayed"))
+    off = np.linalg.norm(found - exact) / np.linalg.norm(exact)
+    print(f"  delayed: {off:.3f} off")
+    assert off <= 0.2, f"expected a weight that moves as in f32 but got {off:.3f} of it off"
+    dots = json.loads((fixture[1] / "tied-delayed" / "out" / "verdicts.json").read_text())["dots"]
+    roles = collections.Counter((dot["role"], dot["recomputed"]) for dot in dots)
+    assert roles == {("forward", False): 2, ("forward", True): 2, ("dgrad", False): 1, ("wgrad", False): 2}, f"expected recomputed layers but got {roles}"
+
+
+def gates(fixture):
+    """Weights of attention with a learned factor of either sign, in f8."""
+    params = {"qkv": weights(WIDTH, 3 * WIDTH), "gate": np.array([1.5, -1.5], np.float32)}
+
+    def step(params, x):
+        def loss(params):
+            q, k, v = (y.reshape(2, ROWS // 2, 2, WIDTH // 2) for y in jnp.split(x @ params["qkv"], 3, -1))
+            scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / (WIDTH // 2) ** 0.5
+            mixed = jax.nn.softmax(scores) * jnp.tanh(params["gate"])[None, :, None, None]
+            return jnp.mean((jnp.einsum("bhqk,bkhd->bqhd", mixed, v).reshape(x.shape) - x) ** 2)
+
+        value, gradients = jax.value_and_grad(loss)(params)
+        return descend(params, gradients), value
+
+    exact, found = (train(fixture, "gates", step, {"params": params}, "none", *options)[0] for options in ((), ("--set", "compute.attention=f8")))
+    off = max(abs(a - b) for a, b in zip(exact, found, strict=True))
+    print(f"  attention in f8: losses {off:.2e} off")
+    assert 0 < off <= 1e-2, f"expected the losses {exact} but got {found}"
+
+
 if __name__ == "__main__":
     fp8_run, folder, *names = sys.argv[1:]
-    t.run_cases({"masks": masks, "averages": averages, "teacher": teacher}, names, (fp8_run, pathlib.Path(folder)))
+    t.run_cases({"masks": masks, "averages": averages, "teacher": teacher, "tied": tied, "gates": gates}, names, (fp8_run, pathlib.Path(folder)))

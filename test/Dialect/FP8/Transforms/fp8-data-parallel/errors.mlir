@@ -356,3 +356,44 @@ func.func public @main(
   %new = stablehlo.subtract %w, %g : tensor<8xf32>
   return %new, %loss : tensor<8xf32>, tensor<f32>
 }
+
+// -----
+
+// An integer quotient is rounded before the sums of other ranks are added.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"},
+    %lengths: tensor<16xi32> {fp8.path = "lengths", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"},
+        tensor<i32> {fp8.kind = "metric", fp8.path = "[2]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %none = stablehlo.constant dense<0> : tensor<i32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %rows = stablehlo.constant dense<16> : tensor<i32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %mean = stablehlo.divide %s, %n : tensor<f32>
+  %sum = stablehlo.reduce(%lengths init: %none) applies stablehlo.add across dimensions = [0] : (tensor<16xi32>, tensor<i32>) -> tensor<i32>
+  // expected-error @+1 {{expected a sum over the rows to be divided by the number of its elements before another function is applied: 16 is that of one rank}}
+  %length = stablehlo.divide %sum, %rows : tensor<i32>
+  return %w, %mean, %length : tensor<8xf32>, tensor<f32>, tensor<i32>
+}
+
+// -----
+
+// As many positions as rows: the divisor may count either.
+// expected-error @+1 {{expected the loss to be a mean over the batch}}
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<16xf32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [2] x [0] : (tensor<16x16x8xf32>, tensor<8xf32>) -> tensor<16x16xf32>
+  %each = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<16x16xf32>, tensor<f32>) -> tensor<16xf32>
+  %means = stablehlo.divide %each, %n : tensor<16xf32>
+  %sum = stablehlo.reduce(%means init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  return %w, %sum : tensor<8xf32>, tensor<f32>
+}
