@@ -38,10 +38,12 @@ std::string Report::csvLine(const LogRow &row) const {
                          row.hasHeldOut ? numberText(row.heldOut) : "", ",",
                          numberText(std::round(row.tokensPerSecond)), ",",
                          numberText(std::round(row.seconds * 1000) / 1000));
-  for (double metric : row.metrics)
-    line += "," + numberText(metric);
-  for (size_t i = 0; i < evalMetricNames.size(); ++i)
-    line += "," + (row.hasHeldOut ? numberText(row.evalMetrics[i]) : "");
+  auto cells = [&](const std::vector<double> &values, size_t count) {
+    for (size_t i = 0; i < count; ++i)
+      line += "," + (i < values.size() ? numberText(values[i]) : "");
+  };
+  cells(row.metrics, metricNames.size());
+  cells(row.evalMetrics, evalMetricNames.size());
   return line + "\n";
 }
 
@@ -108,9 +110,13 @@ void Report::readBack(int64_t lastStep) {
     for (const json &alarm : object.value("alarms", json::array()))
       if (alarm.is_string())
         row.alarms.push_back(alarm.get<std::string>());
-    auto values = [&](const char *key, const std::vector<std::string> &names,
+    // A run that resumes without its evaluation keeps the numbers of before.
+    auto values = [&](const char *key, std::vector<std::string> &names,
                       std::vector<double> &to) {
       json from = object.value(key, json::object());
+      for (const auto &[name, value] : from.items())
+        if (std::find(names.begin(), names.end(), name) == names.end())
+          names.push_back(name);
       for (const std::string &name : names)
         to.push_back(number(from, name));
     };

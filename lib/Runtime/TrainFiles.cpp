@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -25,8 +26,18 @@ void Trainer::prepareDirectory() {
     throw Error(FP8_ERROR_IO, str("cannot write to directory '", directory,
                                   "': ", errnoText(errno)));
   // Not only when the run is over.
-  if (options.export_weights)
+  if (options.export_weights) {
     createDirectories(options.export_weights->directory);
+    std::string weights =
+        str(options.export_weights->directory, "/model.safetensors");
+    std::error_code unknown;
+    if (options.init_file &&
+        std::filesystem::equivalent(options.init_file, weights, unknown))
+      throw Error(FP8_ERROR_IO,
+                  str("expected another directory for the weights than that of "
+                      "the initial values, '",
+                      weights, "', which they would replace"));
+  }
   if (options.resume || options.overwrite) {
     removeTemporaryFiles(directory);
     removeIncompleteCheckpoints(directory);

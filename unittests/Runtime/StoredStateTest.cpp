@@ -464,6 +464,12 @@ TEST_F(StoredState, ExportsTheUsersTree) {
   options.steps = 21;
   EXPECT_EQ(run(), FP8_ERROR_DATA);
   EXPECT_HAS(error, "no data for batch argument 'x'");
+  // The weights that a run begins with are not replaced by those it ends with.
+  options.init_file = file.c_str();
+  options.overwrite = 1;
+  EXPECT_EQ(run(), FP8_ERROR_IO);
+  EXPECT_HAS(error, "expected another directory for the weights than that of "
+                    "the initial values");
 }
 
 TEST_F(StoredState, ExportThatDoesNotFit) {

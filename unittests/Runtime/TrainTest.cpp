@@ -393,6 +393,30 @@ TEST_F(Train, ResumesExactly) {
   EXPECT_EQ(losses(out), wholeLog);
 }
 
+TEST_F(Train, NumbersOfAnEvaluationStayWithoutIt) {
+  options.steps = 8;
+  options.eval = nullptr;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  std::string log = read(out + "/log.jsonl");
+  log.replace(log.rfind('}'), 1,
+              ", \"heldout_loss\": 2, \"heldout_metrics\": {\"accuracy\": "
+              "0.5}}");
+  write(out + "/log.jsonl", log);
+  options.steps = 10;
+  options.resume = 1;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  EXPECT_HAS(read(out + "/log.jsonl"), "\"accuracy\": 0.5");
+  std::istringstream csv(read(out + "/log.csv"));
+  std::string line;
+  ASSERT_TRUE(std::getline(csv, line));
+  EXPECT_HAS(line, ",heldout accuracy");
+  int64_t commas = occurrences(line, ",") - 1; // one is in a name
+  for (int i = 1; i <= 10; ++i) {
+    ASSERT_TRUE(std::getline(csv, line));
+    EXPECT_EQ(occurrences(line, ","), commas) << line;
+  }
+}
+
 TEST_F(Train, ALogThatCannotBeReadIsAnError) {
   options.steps = 8;
   ASSERT_EQ(run(), FP8_OK) << error;

@@ -49,8 +49,11 @@ RowDraws::Class RowDraws::classifyOp(OpResult result, ArrayRef<RowDim> rows) {
     return isFirst && areAllOf(rows, dim, shape) ? Class::Position
                                                  : Class::Other;
   }
+  // The next state of one rank would let it draw what others have drawn.
   if (auto generator = dyn_cast<stablehlo::RngBitGeneratorOp>(op))
-    return result == generator.getOutput() && areAllOf(rows, 0, shape)
+    return result == generator.getOutput() &&
+                   generator.getOutputState().use_empty() &&
+                   areAllOf(rows, 0, shape)
                ? Class::Random
                : Class::Other;
   auto origins = findRowOrigins(result, rows);

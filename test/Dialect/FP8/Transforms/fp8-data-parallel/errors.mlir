@@ -397,3 +397,31 @@ func.func public @main(
   %sum = stablehlo.reduce(%means init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
   return %w, %sum : tensor<8xf32>, tensor<f32>
 }
+
+// -----
+
+// The next state counts the draws of one rank.
+func.func public @counter(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %state: tensor<2xui64> {fp8.kind = "other", fp8.path = "rng", fp8.role = "state"},
+    %x: tensor<4x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<2xui64> {fp8.kind = "state", fp8.path = "[1]", fp8.state = "rng"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[2]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %four = stablehlo.constant dense<4.0> : tensor<f32>
+  %fours = stablehlo.constant dense<4.0> : tensor<8xf32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<4x8xf32>
+  %half = stablehlo.constant dense<2147483648> : tensor<4x8xui32>
+  %next, %bits = stablehlo.rng_bit_generator %state, algorithm = PHILOX : (tensor<2xui64>) -> (tensor<2xui64>, tensor<4x8xui32>)
+  %keep = stablehlo.compare LT, %bits, %half, UNSIGNED : (tensor<4x8xui32>, tensor<4x8xui32>) -> tensor<4x8xi1>
+  // expected-error @+1 {{it reads a value that is another one for every place in the batch, such as a position or a random number}}
+  %kept = stablehlo.select %keep, %x, %zeros : tensor<4x8xi1>, tensor<4x8xf32>
+  %y = stablehlo.dot_general %kept, %w, contracting_dims = [1] x [0] : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+  %loss = stablehlo.divide %s, %four : tensor<f32>
+  %sums = stablehlo.reduce(%kept init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4x8xf32>, tensor<f32>) -> tensor<8xf32>
+  %g = stablehlo.divide %sums, %fours : tensor<8xf32>
+  %new = stablehlo.subtract %w, %g : tensor<8xf32>
+  return %new, %next, %loss : tensor<8xf32>, tensor<2xui64>, tensor<f32>
+}

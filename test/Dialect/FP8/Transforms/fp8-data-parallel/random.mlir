@@ -47,21 +47,17 @@ func.func public @places(
 
 // -----
 
-// A generator with a counter: 4 x 8 words are 8 blocks of Philox. The state that
-// the step goes on with is the same on all ranks.
+// A generator with a counter: 4 x 8 words are 8 blocks of Philox.
 // CHECK-LABEL: func.func public @counter
-// CHECK: %[[NEXT:.*]], %{{.*}} = stablehlo.rng_bit_generator %[[STATE:arg[0-9]+]]
-// CHECK: %[[OWN:.*]] = fp8.row_state %[[STATE]] blocks = 8 : tensor<2xui64>
+// CHECK: %[[OWN:.*]] = fp8.row_state %[[STATE:arg[0-9]+]] blocks = 8 : tensor<2xui64>
 // CHECK: %{{.*}}, %[[BITS:.*]] = stablehlo.rng_bit_generator %[[OWN]]
 // CHECK: stablehlo.compare LT, %[[BITS]]
-// CHECK: return %{{.*}}, %[[NEXT]], %{{.*}}
 func.func public @counter(
     %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
-    %state: tensor<2xui64> {fp8.kind = "other", fp8.path = "rng", fp8.role = "state"},
+    %state: tensor<2xui64> {fp8.path = "rng", fp8.role = "key"},
     %x: tensor<4x8xf32> {fp8.path = "x", fp8.role = "batch"})
     -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
-        tensor<2xui64> {fp8.kind = "state", fp8.path = "[1]", fp8.state = "rng"},
-        tensor<f32> {fp8.kind = "loss", fp8.path = "[2]"}) {
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %four = stablehlo.constant dense<4.0> : tensor<f32>
   %fours = stablehlo.constant dense<4.0> : tensor<8xf32>
@@ -76,7 +72,7 @@ func.func public @counter(
   %sums = stablehlo.reduce(%kept init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4x8xf32>, tensor<f32>) -> tensor<8xf32>
   %g = stablehlo.divide %sums, %fours : tensor<8xf32>
   %new = stablehlo.subtract %w, %g : tensor<8xf32>
-  return %new, %next, %loss : tensor<8xf32>, tensor<2xui64>, tensor<f32>
+  return %new, %loss : tensor<8xf32>, tensor<f32>
 }
 
 // -----
