@@ -736,10 +736,12 @@ FailureOr<SmallVector<Value>> fp8::emitBody(OpBuilder &b, Location loc,
       return known;
     // A rank-0 tensor from outside of the body, where simplifications put
     // constants.
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || type.getRank() != 0)
+      return {};
     if (auto constant = value.getDefiningOp<stablehlo::ConstantOp>())
       return scalarOf(constant);
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    if (!type || type.getRank() != 0 || type != signlessType(type))
+    if (type != signlessType(type))
       return {};
     return tensor::ExtractOp::create(b, loc, value, ValueRange());
   };
