@@ -466,6 +466,12 @@ Known Finder::evaluate(Operation &op, unsigned which,
           [&](Operation *) { return add(Known::constant(0), known(0), true); })
       .Case<math::ExpOp, math::Exp2Op>(
           [&](Operation *) { return exponentiate(known(0)); })
+      .Case<math::AbsFOp>([&](Operation *) -> Known {
+        Known a = known(0);
+        if (a.kind == Known::Constant)
+          return Known::constant(std::abs(a.number));
+        return a.kind == Known::Score || a.kind == Known::Row ? a : Known();
+      })
       .Case<math::TanhOp>([&](Operation *) -> Known {
         return known(0).isFiniteScore() ? Known{Known::Score} : Known();
       })

@@ -13,7 +13,8 @@
 // CHECK-DAG: %[[KB:.*]] = fp8.dequantize %[[K8]]
 // CHECK: stablehlo.dot_general %[[QB]], %[[KB]], {{.*}} -> tensor<2x2x16x16xf32>
 // CHECK: %[[P:.*]] = stablehlo.divide
-// CHECK: %[[MAX:.*]] = stablehlo.reduce(%[[P]] {{.*}}) applies stablehlo.maximum across dimensions = [3]
+// CHECK: %[[SIZES:.*]] = stablehlo.abs %[[P]]
+// CHECK: %[[MAX:.*]] = stablehlo.reduce(%[[SIZES]] {{.*}}) applies stablehlo.maximum across dimensions = [3]
 // CHECK: stablehlo.reduce_precision {{.*}}, format = e8m0 : tensor<2x2x16xf32>
 // CHECK: %[[P8:.*]] = stablehlo.convert %{{.*}} : (tensor<2x2x16x16xf32>) -> tensor<2x2x16x16xf8E4M3FN>
 // CHECK: %[[WIDE:.*]] = stablehlo.convert %[[P8]]

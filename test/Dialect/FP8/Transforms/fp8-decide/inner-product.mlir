@@ -24,7 +24,7 @@ func.func public @main(
   %dw1 = stablehlo.reshape %dw : (tensor<32x1xf32>) -> tensor<32xf32>
   // expected-remark @+1 {{high_precision: other (batch 1, M 1, N 1, K 32; bf16 x bf16): not a linear layer: an inner product, one number}}
   %dotw = stablehlo.dot_general %dw1, %w1, contracting_dims = [0] x [0] : (tensor<32xf32>, tensor<32xf32>) -> tensor<f32>
-  // expected-remark @+1 {{high_precision: other (batch 1, M 1, N 1, K 1; bf16 x bf16): not a linear layer: an inner product, one number}}
+  // expected-remark @+1 {{high_precision: other (batch 1, M 1, N 1, K 1; f32 x f32): not a linear layer: an inner product, one number}}
   %dotb = stablehlo.dot_general %db, %b, contracting_dims = [0] x [0] : (tensor<1xf32>, tensor<1xf32>) -> tensor<f32>
   %rate = stablehlo.add %dotw, %dotb : tensor<f32>
   %ratew = stablehlo.broadcast_in_dim %rate, dims = [] : (tensor<f32>) -> tensor<32x1xf32>
