@@ -53,11 +53,11 @@ TEST(BindByPath, WholeTreesGoFirst) {
 
 TEST(BindByPath, ScalarsAndIntegersNeedNames) {
   // A learning rate is no best loss, a key of its own none of the state.
-  Binding binding = bindByPath(
-      {{"lr", "f32[]"}, {"key", "u32[2]"}, {"pad", "tensor<i32>"}},
-      {{"state.best_loss", "f32[]"},
-       {"state.rng", "u32[2]"},
-       {"opt.count", "tensor<i32>"}});
+  Binding binding =
+      bindByPath({{"lr", "f32[]"}, {"key", "u32[2]"}, {"pad", "tensor<i32>"}},
+                 {{"state.best_loss", "f32[]"},
+                  {"state.rng", "u32[2]"},
+                  {"opt.count", "tensor<i32>"}});
   EXPECT_EQ(binding.sources, (Sources{-1, -1, -1}));
   EXPECT_EQ(bindByPath({{"lr", "f32[]"}, {"key", "u32[2]"}},
                        {{"file.key", "u32[2]"}, {"result[1]", "f32[]"}})
