@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <stdexcept>
 #include <thread>
 
 using namespace fp8::test;
@@ -14,6 +15,18 @@ extern "C" int fp8RunFromC(void);
 TEST(CHeader, IsC) { EXPECT_TRUE(fp8RunFromC()); }
 
 namespace {
+/// Owns a step. A test without one stops.
+struct Step {
+  Step(const Executable &executable, int threads) {
+    if (fp8_step_create(executable, threads, &handle) != FP8_OK)
+      throw std::runtime_error(fp8_last_error());
+  }
+  ~Step() { fp8_step_destroy(handle); }
+  Step(const Step &) = delete;
+  operator fp8_step *() const { return handle; }
+  fp8_step *handle = nullptr;
+};
+
 // Many launches one after another; each task mixes the results of the previous
 // launch, so a lost, repeated or early task is detected.
 constexpr int64_t cells = 96;
@@ -48,8 +61,7 @@ std::vector<uint64_t> runMix(int threads, int runs) {
   builder.arg("x", FP8_DTYPE_U64, {cells}, FP8_ROLE_FROZEN)
       .result("y", FP8_DTYPE_U64, {cells}, FP8_KIND_OUTPUT);
   Executable executable(builder.build());
-  fp8_step *step = nullptr;
-  EXPECT_EQ(fp8_step_create(executable, threads, &step), FP8_OK);
+  Step step(executable, threads);
   uint64_t *x = static_cast<uint64_t *>(fp8_step_argument(step, 0));
   for (int64_t i = 0; i < cells; ++i)
     x[i] = i;
@@ -60,7 +72,6 @@ std::vector<uint64_t> runMix(int threads, int runs) {
       std::this_thread::sleep_for(std::chrono::microseconds(700));
   }
   std::vector<uint64_t> result(x, x + cells);
-  fp8_step_destroy(step);
   return result;
 }
 } // namespace
@@ -98,8 +109,7 @@ void zeroTasks(fp8_step *step) {
 TEST(Launch, CostsLittle) {
   Builder builder("empty", emptyLaunches);
   Executable executable(builder.build());
-  fp8_step *step = nullptr;
-  ASSERT_EQ(fp8_step_create(executable, 2, &step), FP8_OK);
+  Step step(executable, 2);
   double best = 1;
   for (int i = 0; i < 20; ++i) {
     auto start = std::chrono::steady_clock::now();
@@ -111,16 +121,13 @@ TEST(Launch, CostsLittle) {
   RecordProperty("nanoseconds", static_cast<int>(best * 1e6));
   // It takes about 0.3 us on an idle machine; the bound allows for a busy one.
   EXPECT_LT(best / 1000, 100e-6);
-  fp8_step_destroy(step);
 }
 
 TEST(Launch, MayHaveNoTasks) {
   Builder builder("zero", zeroTasks);
   Executable executable(builder.build());
-  fp8_step *step = nullptr;
-  ASSERT_EQ(fp8_step_create(executable, 2, &step), FP8_OK);
+  Step step(executable, 2);
   EXPECT_EQ(fp8_step_run(step), FP8_OK);
-  fp8_step_destroy(step);
 }
 
 namespace {
@@ -217,8 +224,7 @@ TEST(Launch, OffsetsSelectPartsOfAStack) {
   Builder builder("stack", stackEntry);
   builder.arg("x", FP8_DTYPE_I32, {3, 4}, FP8_ROLE_FROZEN);
   Executable executable(builder.build());
-  fp8_step *step = nullptr;
-  ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+  Step step(executable, 1);
   int32_t *x = static_cast<int32_t *>(fp8_step_argument(step, 0));
   for (int i = 0; i < 12; ++i)
     x[i] = i;
@@ -228,7 +234,6 @@ TEST(Launch, OffsetsSelectPartsOfAStack) {
     EXPECT_EQ(x[4 + i], i + (4 + i));
     EXPECT_EQ(x[8 + i], i + (4 + i) + (8 + i));
   }
-  fp8_step_destroy(step);
 }
 
 TEST(Launch, RunsSetsOfOperands) {
@@ -241,8 +246,7 @@ TEST(Launch, RunsSetsOfOperands) {
           .arg("b", FP8_DTYPE_I32, {}, FP8_ROLE_FROZEN)
           .result("sums", FP8_DTYPE_I32, {sets}, FP8_KIND_OUTPUT);
       Executable executable(builder.build());
-      fp8_step *step = nullptr;
-      ASSERT_EQ(fp8_step_create(executable, threads, &step), FP8_OK);
+      Step step(executable, threads);
       fp8_step_set_profile(step, profiled);
       *static_cast<int32_t *>(fp8_step_argument(step, 0)) = 10;
       *static_cast<int32_t *>(fp8_step_argument(step, 1)) = 20;
@@ -256,7 +260,6 @@ TEST(Launch, RunsSetsOfOperands) {
       int64_t count = 0;
       fp8_step_profile(step, &count);
       EXPECT_EQ(count, profiled ? 4 : 0);
-      fp8_step_destroy(step);
     }
   }
 }
@@ -265,13 +268,11 @@ TEST(Launch, RunsSetsOfOperands) {
 static void expectBadOperand(void (*entry)(fp8_step *)) {
   Builder builder("bad", entry);
   Executable executable(builder.build());
-  fp8_step *step = nullptr;
-  ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+  Step step(executable, 1);
   EXPECT_EQ(fp8_step_run(step), FP8_ERROR_INTERNAL);
   EXPECT_NE(std::string(fp8_last_error()).find("operand code -8"),
             std::string::npos)
       << fp8_last_error();
-  fp8_step_destroy(step);
 }
 
 TEST(Launch, BadOperandOfASetIsAStatus) { expectBadOperand(badSet); }
@@ -280,11 +281,9 @@ TEST(Launch, AFailureEndsALoop) {
   Builder builder("wait", waitEntry);
   builder.arg("x", FP8_DTYPE_BOOL, {1}, FP8_ROLE_FROZEN);
   Executable executable(builder.build());
-  fp8_step *step = nullptr;
-  ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+  Step step(executable, 1);
   *static_cast<int8_t *>(fp8_step_argument(step, 0)) = 1;
   EXPECT_EQ(fp8_step_run(step), FP8_ERROR_INTERNAL);
-  fp8_step_destroy(step);
 }
 
 static void storeAfterFailure(fp8_step *step) {
@@ -299,11 +298,9 @@ TEST(Launch, ScalarsOfAFailedStepGoNowhere) {
   Builder builder("store", storeAfterFailure);
   builder.arg("counts", FP8_DTYPE_I32, {4096}, FP8_ROLE_FROZEN);
   Executable executable(builder.build());
-  fp8_step *step = nullptr;
-  ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+  Step step(executable, 1);
   EXPECT_EQ(fp8_step_run(step), FP8_ERROR_INTERNAL);
   EXPECT_EQ(static_cast<int32_t *>(fp8_step_argument(step, 0))[4095], 0);
-  fp8_step_destroy(step);
 }
 
 TEST(Launch, BadOperandIsAStatus) { expectBadOperand(badOperand); }
@@ -321,21 +318,18 @@ TEST(Step, StateWithABufferOfItsOwnChangesPlaces) {
       .result("next", FP8_DTYPE_I32, {}, FP8_KIND_STATE, 0, 1);
   Executable executable(builder.build());
   std::memset(storage, 0, sizeof(storage));
-  fp8_step *step = nullptr;
-  ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+  Step step(executable, 1);
   for (int i = 1; i <= 3; ++i) {
     ASSERT_EQ(fp8_step_run(step), FP8_OK);
     EXPECT_EQ(*static_cast<int32_t *>(fp8_step_argument(step, 0)), 3 * i);
   }
-  fp8_step_destroy(step);
 }
 
 TEST(Step, MemoryTouchedIsMeasured) {
   Builder builder("touch", touchEntry);
   builder.desc.arena_bytes = 8 << 20;
   Executable executable(builder.build());
-  fp8_step *step = nullptr;
-  ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+  Step step(executable, 1);
   fp8_memory memory;
   ASSERT_EQ(fp8_step_memory(step, &memory), FP8_OK);
   EXPECT_EQ(memory.arena_planned, 8 << 20);
@@ -351,7 +345,6 @@ TEST(Step, MemoryTouchedIsMeasured) {
   ASSERT_EQ(stats, 1);
   EXPECT_EQ(profile[0].runs, 1);
   EXPECT_GT(profile[0].seconds, 0);
-  fp8_step_destroy(step);
 }
 
 TEST(Executable, BadDescriptionsAreStatuses) {
