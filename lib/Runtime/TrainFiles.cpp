@@ -26,10 +26,9 @@ void Trainer::prepareDirectory() {
     throw Error(FP8_ERROR_IO, str("cannot write to directory '", directory,
                                   "': ", errnoText(errno)));
   // Not only when the run is over.
-  if (options.export_weights) {
+  if (exporter) {
     createDirectories(options.export_weights->directory);
-    std::string weights =
-        str(options.export_weights->directory, "/model.safetensors");
+    const std::string &weights = exporter->file();
     std::error_code unknown;
     if (options.init_file &&
         std::filesystem::equivalent(options.init_file, weights, unknown))

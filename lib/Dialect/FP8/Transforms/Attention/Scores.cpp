@@ -22,8 +22,6 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallSet.h"
 
-#include <numeric>
-
 using namespace mlir;
 using namespace mlir::fp8;
 using Dot = stablehlo::DotGeneralOp;
@@ -500,19 +498,16 @@ std::optional<Scores> ScoreFinder::findLost(Dot dot) const {
   scores.numBatch = numbers.getLhsBatchingDimensions().size();
   scores.numQueries = shapeOf(dot.getLhs()).size() - scores.numBatch -
                       numbers.getLhsContractingDimensions().size();
-  auto countFrom = [&](unsigned begin, unsigned end) {
-    return std::accumulate(scores.sizes.begin() + begin,
-                           scores.sizes.begin() + end, int64_t(1),
-                           std::multiplies<int64_t>());
-  };
-  unsigned keys = scores.numBatch + scores.numQueries;
-  scores.problem =
-      obstacle
-          ? ("scores are read by " + obstacle->getName().getStringRef()).str()
-      : countFrom(scores.numBatch, keys) == 1 ? "there is a single query"
-      : countFrom(keys, scores.sizes.size()) == 1
-          ? "there is a single key"
-          : "what is normalized are neither all queries nor all keys";
+  ArrayRef<int64_t> rows = ArrayRef(scores.sizes).drop_front(scores.numBatch);
+  if (obstacle)
+    scores.problem =
+        ("scores are read by " + obstacle->getName().getStringRef()).str();
+  else if (ShapedType::getNumElements(rows.take_front(scores.numQueries)) == 1)
+    scores.problem = "there is a single query";
+  else if (ShapedType::getNumElements(rows.drop_front(scores.numQueries)) == 1)
+    scores.problem = "there is a single key";
+  else
+    scores.problem = "what is normalized are neither all queries nor all keys";
   scores.obstacle = obstacle;
   return scores;
 }

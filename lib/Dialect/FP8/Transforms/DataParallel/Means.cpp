@@ -149,26 +149,24 @@ bool Means::collect(Value value, Sum sum) {
 bool Means::isMeanOf(const Sum &sum) const {
   if (sum.isMean)
     return true;
-  // All products of rows with sizes of other dimensions.
-  SmallVector<double> counts{sum.rows};
+  // All products of sizes of other dimensions.
+  SmallVector<double> products{1};
   for (double size : sum.others)
-    for (size_t i = 0, e = counts.size(); i < e; ++i)
-      counts.push_back(counts[i] * size);
-  SmallVector<double> otherCounts{1};
-  for (double size : sum.others)
-    for (size_t i = 0, e = otherCounts.size(); i < e; ++i)
-      otherCounts.push_back(otherCounts[i] * size);
+    for (size_t i = 0, e = products.size(); i < e; ++i)
+      products.push_back(products[i] * size);
   double divisor = 1 / std::abs(sum.factor);
-  // (A divisor of two may be another one, for instance that of squares.)
-  auto divides = [&](ArrayRef<double> sizes, double times) {
-    return llvm::any_of(sizes, [&](double size) {
+  // Whether `times` a product of `unit` is the divisor. (A divisor of two may
+  // be another one, for instance that of squares.)
+  auto divides = [&](double unit, double times) {
+    return llvm::any_of(products, [&](double product) {
+      double size = unit * product;
       return size > 2 && std::abs(divisor / size - times) < 1e-5;
     });
   };
   // A divisor that may as well count other dimensions alone proves nothing.
-  if (divides(otherCounts, 1))
+  if (divides(1, 1))
     return false;
-  return divides(counts, 1) || (divides(counts, 2) && !divides(otherCounts, 2));
+  return divides(sum.rows, 1) || (divides(sum.rows, 2) && !divides(1, 2));
 }
 
 bool Means::isMean(Value value) {
