@@ -34,7 +34,7 @@ extern "C" {
 
 /* The version of the interface between this header and compiled code. It is
    raised when code compiled earlier would no longer run. Packages record it. */
-#define FP8_ABI_VERSION 9
+#define FP8_ABI_VERSION 10
 
 /* Returns the library's FP8_ABI_VERSION. */
 FP8_CAPI int32_t fp8_abi_version(void);
@@ -296,9 +296,11 @@ typedef struct fp8_all_reduce {
    FP8-LM scales sums, and the number of steps since it changed; zeros
    initialize it. operands and offsets are as for fp8_launch. number comes from
    the numbering of launches. Returns at once; the step must not touch the
-   operands until fp8_wait. All ranks make the same calls in the same order. */
+   operands until fp8_wait. All ranks make the same calls in the same order.
+   slice: -1, or the number of the shard's slice that the operands are (any
+   number from 0 if there is no shard, or one without slices). */
 FP8_CAPI void fp8_all_reduce_start(fp8_step *step, int64_t number,
-                                   const fp8_all_reduce *what,
+                                   const fp8_all_reduce *what, int64_t slice,
                                    const int64_t *operands,
                                    const int64_t *offsets,
                                    int64_t num_operands);
@@ -325,6 +327,9 @@ typedef struct fp8_exchange {
   int64_t group_size;   /* 2 for FP8_EXCHANGE_PERMUTE: source and target */
   const int64_t *ranks; /* of the first group, the second, ...; a rank is in
                            one group, or the target of one pair          */
+  int64_t dtype;        /* fp8_dtype of the parts; -1: none of these     */
+  int64_t summed;       /* not 0: parts are added, so that an infinity is
+                           noted as NaN is                               */
 } fp8_exchange;
 
 /* Called by generated code only. Starts to exchange operand 0 (read) into
@@ -787,7 +792,7 @@ typedef struct fp8_package_library {
   const void *(**read)(fp8_step *, int64_t, int64_t, int64_t);
   void (**write)(fp8_step *, int64_t, int64_t, int64_t, const void *);
   void (**all_reduce_start)(fp8_step *, int64_t, const fp8_all_reduce *,
-                            const int64_t *, const int64_t *, int64_t);
+                            int64_t, const int64_t *, const int64_t *, int64_t);
   void (**wait)(fp8_step *, int64_t);
   int64_t (**rank)(fp8_step *);
   int64_t (**num_ranks)(fp8_step *);

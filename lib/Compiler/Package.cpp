@@ -149,7 +149,7 @@ void PackageTable::build(const Executable &executable) {
       call("fp8_read", pointer, {pointer, i64, i64, i64}),
       call("fp8_write", none, {pointer, i64, i64, i64, pointer}),
       call("fp8_all_reduce_start", none,
-           {pointer, i64, pointer, pointer, pointer, i64}),
+           {pointer, i64, pointer, i64, pointer, pointer, i64}),
       call("fp8_wait", none, {pointer, i64}),
       call("fp8_rank", i64, {pointer}),
       call("fp8_num_ranks", i64, {pointer}),

@@ -244,8 +244,8 @@ void ScheduleBuilder::convertLaunch(LaunchOp launch) {
   copy->setDiscardableAttrs(launch->getDiscardableAttrDictionary());
 }
 
-/// Emits a start and an immediate wait; fp8-overlap-collectives moves the two
-/// apart.
+/// Emits a start and an immediate wait; fp8-slice-collectives and
+/// fp8-overlap-collectives move the two apart.
 void ScheduleBuilder::convertAllReduce(AllReduceOp op) {
   Location loc = op.getLoc();
   Value input = bufferOf(op.getInput());
@@ -261,19 +261,21 @@ void ScheduleBuilder::convertAllReduce(AllReduceOp op) {
   }
   auto start = StartAllReduceOp::create(
       builder, loc, builder.getIndexType(), op.getReduction(), input, result,
-      mu, op.getWire(), op.getBlockAttr(), op.getShardAttr(), op.getLabelAttr(),
-      /*number=*/IntegerAttr());
-  WaitOp::create(builder, loc, start.getHandle(), start->getOperands());
+      mu, /*slice=*/Value(), /*collectives=*/Value(), op.getWire(),
+      op.getBlockAttr(), op.getShardAttr(), op.getSlicesAttr(),
+      op.getLabelAttr(), /*number=*/IntegerAttr());
+  WaitOp::create(builder, loc, start.getHandle(), start.getBuffers());
 }
 
 void ScheduleBuilder::convertExchange(ExchangeOp op) {
   Location loc = op.getLoc();
   Value result = allocate(loc, op.getResult().getType());
   mapping.map(op.getResult(), result);
-  auto start = StartExchangeOp::create(builder, loc, builder.getIndexType(),
-                                       op.getKind(), bufferOf(op.getInput()),
-                                       result, op.getRanks(), op.getLabelAttr(),
-                                       /*number=*/IntegerAttr());
+  auto start =
+      StartExchangeOp::create(builder, loc, builder.getIndexType(),
+                              op.getKind(), bufferOf(op.getInput()), result,
+                              op.getRanks(), op.getSummed(), op.getLabelAttr(),
+                              /*number=*/IntegerAttr());
   WaitOp::create(builder, loc, start.getHandle(), start->getOperands());
 }
 

@@ -150,6 +150,13 @@ void Timeline::wait(Value handle, int64_t times) {
   now += delay;
 }
 
+/// Returns the handle that the wait for a collective has.
+static Value handleOf(StartAllReduceOp start) {
+  return start.getCollectives() ? start.getCollectives() : start.getHandle();
+}
+
+static Value handleOf(StartExchangeOp start) { return start.getHandle(); }
+
 /// Assumes that all iterations take as long as the first one.
 void Timeline::repeat(scf::ForOp loop, int64_t times) {
   std::optional<llvm::APInt> count = loop.getStaticTripCount();
@@ -166,7 +173,7 @@ void Timeline::visit(Block &block, int64_t times) {
     llvm::TypeSwitch<Operation *>(&op)
         .Case([&](LaunchOp launch) { now += secondsOf(launch); })
         .Case<StartAllReduceOp, StartExchangeOp>([&](auto start) {
-          begin(start.getHandle(), costOf(start, result.network), times);
+          begin(handleOf(start), costOf(start, result.network), times);
         })
         .Case([&](WaitOp wait) { this->wait(wait.getHandle(), times); })
         .Case([&](scf::ForOp loop) { repeat(loop, times); })

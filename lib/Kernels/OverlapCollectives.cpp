@@ -22,8 +22,9 @@ namespace {
 struct CollectiveMemory {
   SmallVector<Value, 2> read, written;
 
-  explicit CollectiveMemory(Operation *start) {
-    std::optional<SmallVector<MemoryAccess>> accesses = accessesOf(start);
+  /// Takes the start or the wait of a collective.
+  explicit CollectiveMemory(Operation *op) {
+    std::optional<SmallVector<MemoryAccess>> accesses = accessesOf(op);
     for (const MemoryAccess &access : *accesses)
       (access.writes ? written : read).push_back(access.memory);
   }
@@ -83,14 +84,17 @@ class OverlapCollectives
 public:
   void runOnOperation() override {
     SmallVector<Operation *> starts;
+    SmallVector<WaitOp> waits;
     getOperation().walk([&](Operation *op) {
       if (isStart(op))
         starts.push_back(op);
+      else if (auto wait = dyn_cast<WaitOp>(op))
+        waits.push_back(wait);
     });
     for (Operation *start : starts)
       moveUp(start, CollectiveMemory(start));
-    for (Operation *start : llvm::reverse(starts))
-      moveDown(cast<WaitOp>(*start->user_begin()), CollectiveMemory(start));
+    for (WaitOp wait : llvm::reverse(waits))
+      moveDown(wait, CollectiveMemory(wait));
   }
 };
 

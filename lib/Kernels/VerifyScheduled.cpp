@@ -152,9 +152,9 @@ LogicalResult verifySchedule(ScheduleOp schedule) {
         llvm::none_of(op->getResultTypes(), llvm::IsaPred<ShapedType>);
     if (scalar ||
         isa<ScheduleOp, ReturnOp, memref::ViewOp, memref::GetGlobalOp,
-            memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp, WaitOp,
-            RankOp, scf::ForOp, scf::WhileOp, scf::IfOp, scf::IndexSwitchOp,
-            scf::YieldOp, scf::ConditionOp>(op))
+            memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp,
+            CollectivesOp, WaitOp, RankOp, scf::ForOp, scf::WhileOp, scf::IfOp,
+            scf::IndexSwitchOp, scf::YieldOp, scf::ConditionOp>(op))
       return success();
     // A condition or a counter.
     if (isa<memref::LoadOp, memref::StoreOp>(op) &&

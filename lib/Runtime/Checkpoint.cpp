@@ -327,8 +327,16 @@ static SavedState bindSaved(const TensorFile &file,
     state.targets.push_back({argument.name, argument.wholeType()});
     state.binding.sources.push_back(-1);
     auto found = byName.find(argument.name);
+    bool isScale = argument.zeroInit && scalesWire(argument.name);
+    if (isScale && found != byName.end() &&
+        state.sources[found->second].type != state.targets[i].type) {
+      // A stack once had one scale for all layers.
+      used[found->second] = true;
+      ++state.newScales;
+      continue;
+    }
     if (found == byName.end()) {
-      if (argument.zeroInit && scalesWire(argument.name))
+      if (isScale)
         ++state.newScales;
       else if (!countsCalls(argument))
         state.binding.missing.push_back(i);

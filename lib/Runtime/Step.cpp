@@ -665,20 +665,33 @@ std::unique_ptr<Engine> fp8_step::makeEngine() {
   return device ? device->makeEngine() : std::make_unique<Engine>();
 }
 
+/// Describes what is wrong with the shard of a reduction; "" if nothing is.
+std::string fp8_step::findMistakeInShard(const fp8_all_reduce &what,
+                                         int64_t slice) const {
+  if (what.shard == 0)
+    return "";
+  if (what.shard > static_cast<int64_t>(shards.size()))
+    return str("expected a shard of at most ", shards.size(), " but got ",
+               what.shard);
+  int64_t slices = shards[what.shard - 1].slices;
+  if (slice >= slices && slices > 1)
+    return str("expected a slice below ", slices, " but got ", slice);
+  if (slice < 0 && what.elements % slices != 0)
+    return str("expected elements for ", slices, " slices but got ",
+               what.elements);
+  return "";
+}
+
 void fp8_step::startAllReduce(int64_t number, const fp8_all_reduce &what,
-                              const int64_t *operands, const int64_t *offsets,
-                              int64_t numOperands) {
+                              int64_t slice, const int64_t *operands,
+                              const int64_t *offsets, int64_t numOperands) {
   if (hasFailed())
     return;
   bool isNarrow =
       what.wire == FP8_WIRE_F8_E4M3FN || what.wire == FP8_WIRE_F8_E5M2;
   std::string mistake = findMistake(what);
-  if (what.shard > static_cast<int64_t>(shards.size()))
-    mistake = str("expected a shard of at most ", shards.size(), " but got ",
-                  what.shard);
-  else if (what.shard > 0 && what.elements % shards[what.shard - 1].slices != 0)
-    mistake = str("expected elements for ", shards[what.shard - 1].slices,
-                  " slices but got ", what.elements);
+  if (mistake.empty())
+    mistake = findMistakeInShard(what, slice);
   if (mistake.empty() && numOperands != (isNarrow ? 3 : 2))
     mistake =
         str("expected ", isNarrow ? 3 : 2, " operands but got ", numOperands);
@@ -699,7 +712,8 @@ void fp8_step::startAllReduce(int64_t number, const fp8_all_reduce &what,
                       addresses[1],
                       isNarrow ? reinterpret_cast<float *>(addresses[2])
                                : nullptr,
-                      what.shard ? &shards[what.shard - 1].owners : nullptr};
+                      what.shard ? &shards[what.shard - 1].owners : nullptr,
+                      slice};
   call([this, reduction] { inFlight->start(reduction); });
 }
 
@@ -931,9 +945,10 @@ void fp8_write_moving(fp8_step *step, const fp8_gpu_kernel *kernel,
 }
 
 void fp8_all_reduce_start(fp8_step *step, int64_t number,
-                          const fp8_all_reduce *what, const int64_t *operands,
-                          const int64_t *offsets, int64_t num_operands) {
-  step->startAllReduce(number, *what, operands, offsets, num_operands);
+                          const fp8_all_reduce *what, int64_t slice,
+                          const int64_t *operands, const int64_t *offsets,
+                          int64_t num_operands) {
+  step->startAllReduce(number, *what, slice, operands, offsets, num_operands);
 }
 
 void fp8_exchange_start(fp8_step *step, int64_t number,

@@ -86,7 +86,7 @@ struct fp8_step {
   void *operand(int64_t code);
   const void *read(int64_t code, int64_t offset, int64_t bytes);
   void write(int64_t code, int64_t offset, int64_t bytes, const void *value);
-  void startAllReduce(int64_t number, const fp8_all_reduce &what,
+  void startAllReduce(int64_t number, const fp8_all_reduce &what, int64_t slice,
                       const int64_t *operands, const int64_t *offsets,
                       int64_t numOperands);
   void startExchange(int64_t number, const fp8_exchange &what,
@@ -160,6 +160,8 @@ struct fp8_step {
   std::unique_ptr<fp8::rt::Timeline> timeline;
 
 private:
+  std::string findMistakeInShard(const fp8_all_reduce &what,
+                                 int64_t slice) const;
   std::shared_ptr<fp8::rt::ThreadPool> pool;
   fp8::rt::Mapping arena;
   fp8::rt::Mapping buffers;

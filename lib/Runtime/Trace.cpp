@@ -143,9 +143,13 @@ void Trace::readWires(fp8_step &step) {
       for (const char *metric : {"mu", "mu_age", "saturation"})
         all.push_back({scale.label, metric, {}, {}});
     TraceSeries *series = &all[it->second];
-    series[0].values.push_back(scale.mu);
-    series[1].values.push_back(scale.age);
-    series[2].values.push_back(scale.saturation);
+    size_t row = scale.slice < 0 ? series[0].values.size()
+                                 : static_cast<size_t>(scale.slice);
+    double values[] = {scale.mu, scale.age, scale.saturation};
+    for (size_t i = 0; i < 3; ++i) {
+      series[i].values.resize(std::max(series[i].values.size(), row + 1));
+      series[i].values[row] = values[i];
+    }
   }
   for (size_t i = ofResults; i < all.size(); ++i)
     if (all[i].values.size() > 1)

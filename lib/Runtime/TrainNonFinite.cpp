@@ -36,7 +36,7 @@ static std::string nonFiniteText(const TensorInfo &info, const char *data,
 }
 
 /// Names the rank that a value came from that is not finite after `step`, as
-/// far as the sums over the ranks show it.
+/// far as what the ranks have sent shows it.
 static std::string sourceText(fp8_group *group, int64_t step) {
   std::optional<NonFiniteSource> source;
   if (group && group->size() > 1)

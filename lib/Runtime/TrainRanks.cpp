@@ -118,9 +118,7 @@ bool Trainer::shouldStop() const {
 bool Trainer::isInterruptedAnywhere() {
   if (numRanks() == 1)
     return isInterrupted();
-  for (double each : options.group->gather(isInterrupted() ? 1.0 : 0.0))
-    isEnding |= each != 0;
-  return isEnding;
+  return options.group->endRun(isInterrupted()) || isEnding;
 }
 
 } // namespace fp8::rt

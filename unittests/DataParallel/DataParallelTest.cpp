@@ -195,6 +195,47 @@ func.func public @main(
 }
 )mlir";
 
+/// The backward pass is a loop, from the last layer to the first, that stacks
+/// the layers' gradients.
+constexpr const char *kStacks = R"mlir(
+func.func public @main(
+    %w: tensor<3x16x256xf32> loc("params['w']"), %x: tensor<ROWSx16xf32> loc("x"))
+    -> (tensor<3x16x256xf32> {jax.result_info = "[0]['w']"}, tensor<f32> {jax.result_info = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %i0 = stablehlo.constant dense<0> : tensor<i32>
+  %i1 = stablehlo.constant dense<1> : tensor<i32>
+  %i2 = stablehlo.constant dense<2> : tensor<i32>
+  %i3 = stablehlo.constant dense<3> : tensor<i32>
+  %count = stablehlo.constant dense<COUNT> : tensor<f32>
+  %ones = stablehlo.constant dense<1.0> : tensor<ROWSx3x256xf32>
+  %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1] : (tensor<ROWSx16xf32>, tensor<3x16x256xf32>) -> tensor<ROWSx3x256xf32>
+  %y = stablehlo.subtract %y0, %ones : tensor<ROWSx3x256xf32>
+  %yy = stablehlo.multiply %y, %y : tensor<ROWSx3x256xf32>
+  %sr = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [1, 2] : (tensor<ROWSx3x256xf32>, tensor<f32>) -> tensor<ROWSxf32>
+  %s = stablehlo.reduce(%sr init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<ROWSxf32>, tensor<f32>) -> tensor<f32>
+  %loss = stablehlo.divide %s, %count : tensor<f32>
+  %counts = stablehlo.broadcast_in_dim %count, dims = [] : (tensor<f32>) -> tensor<ROWSx3x256xf32>
+  %dy = stablehlo.divide %y, %counts : tensor<ROWSx3x256xf32>
+  %empty = stablehlo.constant dense<0.0> : tensor<3x16x256xf32>
+  %0:2 = stablehlo.while(%i = %i0, %new = %empty) : tensor<i32>, tensor<3x16x256xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %i3, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.subtract %i2, %i : tensor<i32>
+    %2 = stablehlo.dynamic_slice %dy, %i0, %1, %i0, sizes = [ROWS, 1, 256] : (tensor<ROWSx3x256xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<ROWSx1x256xf32>
+    %3 = stablehlo.reshape %2 : (tensor<ROWSx1x256xf32>) -> tensor<ROWSx256xf32>
+    %4 = stablehlo.dot_general %x, %3, contracting_dims = [0] x [0] : (tensor<ROWSx16xf32>, tensor<ROWSx256xf32>) -> tensor<16x256xf32>
+    %5 = stablehlo.reshape %4 : (tensor<16x256xf32>) -> tensor<1x16x256xf32>
+    %6 = stablehlo.dynamic_update_slice %new, %5, %1, %i0, %i0 : (tensor<3x16x256xf32>, tensor<1x16x256xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<3x16x256xf32>
+    %7 = stablehlo.add %i, %i1 : tensor<i32>
+    stablehlo.return %7, %6 : tensor<i32>, tensor<3x16x256xf32>
+  }
+  %updated = stablehlo.subtract %w, %0#1 : tensor<3x16x256xf32>
+  return %updated, %loss : tensor<3x16x256xf32>, tensor<f32>
+}
+)mlir";
+
 /// Returns `text` for a batch of `rows`.
 std::string forRows(std::string text, int64_t rows) {
   auto replace = [&](const std::string &word, const std::string &by) {
@@ -599,8 +640,20 @@ TEST(DataParallel, GradientsInALoopAreThoseOfAllRows) {
           [&](int64_t rows) { return Batch{{"x", random.normal(rows * 16)}}; });
 }
 
-/// A reduction in a loop has a mu for each iteration.
-TEST(DataParallel, GradientsInALoopTravelInFP8) {
+TEST(DataParallel, GradientsInAStackAreThoseOfAllRows) {
+  Random random;
+  Batch initial{{"params['w']", random.normal(3 * 16 * 256)}};
+  // The step is as long as the gradient, so larger weights grow.
+  for (float &value : initial.begin()->second)
+    value *= 0.1f;
+  compare(kStacks, initial,
+          [&](int64_t rows) { return Batch{{"x", random.normal(rows * 16)}}; });
+}
+
+namespace {
+/// Compares layers whose gradients differ by factors of 10 and travel in FP8
+/// with those that travel unchanged, and with dealt state.
+void compareLayersInFP8(const char *text) {
   Random random;
   Batch initial{{"params['w']", random.normal(3 * 16 * 256)}};
   // The layers' gradients differ by factors of 10.
@@ -609,10 +662,10 @@ TEST(DataParallel, GradientsInALoopTravelInFP8) {
   std::vector<Batch> batches;
   for (int64_t step = 0; step < kSteps; ++step)
     batches.push_back({{"x", random.normal(4 * kRows * 16)}});
-  auto exact = load(forRows(kLayers, kRows), /*dataParallel=*/true);
+  auto exact = load(forRows(text, kRows), /*dataParallel=*/true);
   std::vector<std::string> set = {"all_reduce.format=f8E4M3FN"};
-  auto step = load(forRows(kLayers, kRows), /*dataParallel=*/true, "none", set);
-  auto dealt = load(forRows(kLayers, kRows), /*dataParallel=*/true, "none", set,
+  auto step = load(forRows(text, kRows), /*dataParallel=*/true, "none", set);
+  auto dealt = load(forRows(text, kRows), /*dataParallel=*/true, "none", set,
                     /*zero=*/1);
   ASSERT_TRUE(exact && step && dealt);
   Outcome expected = runOnRanks(exact, 4, initial, batches).front();
@@ -638,6 +691,15 @@ TEST(DataParallel, GradientsInALoopTravelInFP8) {
     EXPECT_GT(error, 0) << layer;
     EXPECT_LT(error, moved / 100) << layer;
   }
+}
+} // namespace
+
+/// A reduction in a loop has a mu for each iteration.
+TEST(DataParallel, GradientsInALoopTravelInFP8) { compareLayersInFP8(kLayers); }
+
+/// One of a stack has a scale and a mu for each layer.
+TEST(DataParallel, GradientsInAStackTravelInFP8) {
+  compareLayersInFP8(kStacks);
 }
 
 /// Quantized independently, each rank has its own scales; the state is the

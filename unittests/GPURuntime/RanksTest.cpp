@@ -56,7 +56,7 @@ void step(fp8_step *step) {
   launchAdd(step, 0, ~0, ~1);
   bool isNarrow = work->what.wire >= FP8_WIRE_F8_E4M3FN;
   const int64_t operands[3] = {~0, ~4, ~2};
-  fp8_all_reduce_start(step, 1, &work->what, operands, nullptr,
+  fp8_all_reduce_start(step, 1, &work->what, -1, operands, nullptr,
                        isNarrow ? 3 : 2);
   launchAdd(step, 2, ~3, ~1);
   if (work->readsOnHost)
@@ -87,7 +87,7 @@ void decidingStep(fp8_step *step) {
   launchAdd(step, 0, ~0, ~1);
   const int64_t operands[2] = {~0, ~4};
   auto start = [&] {
-    fp8_all_reduce_start(step, 1, &work->what, operands, nullptr, 2);
+    fp8_all_reduce_start(step, 1, &work->what, -1, operands, nullptr, 2);
   };
   if (work->reducesInLoop)
     repeat(step, 2, start);
@@ -263,7 +263,7 @@ void plainStep(fp8_step *step) {
   for (size_t i = 0; i < all.size(); ++i) {
     const int64_t offsets[2] = {all[i].dtype * plainBytes,
                                 static_cast<int64_t>(i) * plainBytes};
-    fp8_all_reduce_start(step, static_cast<int64_t>(i), &all[i], operands,
+    fp8_all_reduce_start(step, static_cast<int64_t>(i), &all[i], -1, operands,
                          offsets, 2);
   }
   for (size_t i = 0; i < all.size(); ++i)
@@ -408,24 +408,26 @@ TEST(Ranks, ExchangeParts) {
   const int64_t pair[] = {0, 1}, alone[] = {0, 1, 2}, ring[] = {0, 1, 1, 2};
   Work mine{};
   const fp8_exchange exchanges[] = {
-      {"all", FP8_EXCHANGE_ALL_TO_ALL, elements * 2, 1, 2, pair},
-      {"gather", FP8_EXCHANGE_GATHER, elements * 2, 1, 2, pair},
-      {"pair", FP8_EXCHANGE_PERMUTE, elements * 4, 1, 2, pair}};
+      {"all", FP8_EXCHANGE_ALL_TO_ALL, elements * 2, 1, 2, pair, -1, 0},
+      {"gather", FP8_EXCHANGE_GATHER, elements * 2, 1, 2, pair, -1, 0},
+      {"pair", FP8_EXCHANGE_PERMUTE, elements * 4, 1, 2, pair, -1, 0}};
   for (const fp8_exchange &exchange : exchanges) {
     SCOPED_TRACE(exchange.label);
     mine.exchange = &exchange;
     expectSame(2, mine);
   }
-  const fp8_exchange own{"own", FP8_EXCHANGE_GATHER, elements * 4, 3, 1, alone};
+  const fp8_exchange own{
+      "own", FP8_EXCHANGE_GATHER, elements * 4, 3, 1, alone, -1, 0};
   mine.exchange = &own;
   expectSame(3, mine);
   // The first rank of a chain receives zeros.
-  const fp8_exchange chain{"chain", FP8_EXCHANGE_PERMUTE, elements * 4, 2, 2,
-                           ring};
+  const fp8_exchange chain{
+      "chain", FP8_EXCHANGE_PERMUTE, elements * 4, 2, 2, ring, -1, 0};
   mine.exchange = &chain;
   expectSame(3, mine);
   // And without a group.
-  const fp8_exchange one{"one", FP8_EXCHANGE_GATHER, elements * 4, 1, 1, pair};
+  const fp8_exchange one{
+      "one", FP8_EXCHANGE_GATHER, elements * 4, 1, 1, pair, -1, 0};
   mine.exchange = &one;
   Outcome got = runOn(nullptr, 0, mine);
   mine.isOnGpu = false;

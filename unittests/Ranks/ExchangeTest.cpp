@@ -52,9 +52,10 @@ fp8_status exchangeOn(fp8_group *group, ExchangeWork work) {
 
 fp8_exchange describe(fp8_exchange_kind kind, int64_t elements,
                       const std::vector<int64_t> &ranks, int64_t groupSize) {
-  return {"parts",      kind,
-          elements * 4, static_cast<int64_t>(ranks.size()) / groupSize,
-          groupSize,    ranks.data()};
+  return {"parts",       kind,
+          elements * 4,  static_cast<int64_t>(ranks.size()) / groupSize,
+          groupSize,     ranks.data(),
+          FP8_DTYPE_I32, /*summed=*/0};
 }
 
 /// Runs the exchange over both transports of the tests and expects equal

@@ -180,7 +180,8 @@ inline void reduceEntry(fp8_step *step) {
     const int64_t operands[3] = {0, 0, 0};
     const int64_t *offsets = places.data() + i * 3;
     fp8_all_reduce_start(step, 7 + static_cast<int64_t>(i), &tensors[i].what,
-                         operands, offsets, tensors[i].control ? 3 : 2);
+                         /*slice=*/-1, operands, offsets,
+                         tensors[i].control ? 3 : 2);
     if (reduceWork->isWaitedOneByOne)
       fp8_wait(step, 7 + static_cast<int64_t>(i));
   }

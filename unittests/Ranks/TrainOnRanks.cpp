@@ -60,6 +60,8 @@ void makeMistakes(float *gradient, float *w) {
     w[5] += 1e-3f;
   if (number("nan", -1) == myRank)
     gradient[5] = NAN;
+  if (number("infinity", -1) == myRank)
+    gradient[5] = INFINITY;
   if (number("disk", -1) == myRank) {
     std::signal(SIGXFSZ, SIG_IGN);
     rlimit limit = {64, RLIM_INFINITY};
@@ -71,6 +73,26 @@ void makeMistakes(float *gradient, float *w) {
     std::vector<char> data(size_t(4) << 30);
     gradient[0] += data[number("memory", 0)];
   }
+}
+
+/// Averages the gradients of three ranks as a step in shard_map does. Each also
+/// gathers an infinity, which is no mistake.
+void exchangeGradients(fp8_step *step, float *gradient) {
+  static const int64_t ranks[] = {0, 1, 2};
+  static const fp8_exchange limits = {"limits", FP8_EXCHANGE_GATHER, 4, 1, 3,
+                                      ranks,    FP8_DTYPE_F32,       0};
+  static const fp8_exchange sum = {"psum", FP8_EXCHANGE_GATHER, width * 4, 1, 3,
+                                   ranks,  FP8_DTYPE_F32,       1};
+  auto *limit = static_cast<float *>(fp8_operand(step, 4096));
+  *limit = -INFINITY;
+  const int64_t places[2][2] = {{4096, 4100}, {0, 8192}};
+  fp8_exchange_start(step, 4, &limits, places[0], nullptr, 2);
+  fp8_exchange_start(step, 5, &sum, places[1], nullptr, 2);
+  fp8_wait(step, 4);
+  fp8_wait(step, 5);
+  const auto *all = static_cast<float *>(fp8_operand(step, 8192));
+  for (int64_t i = 0; i < width; ++i)
+    gradient[i] = (all[i] + all[width + i] + all[2 * width + i]) / 3;
 }
 
 /// Computes the gradient of mean |w - x|^2 / 2 in the arena and takes the step;
@@ -112,12 +134,15 @@ void entry(fp8_step *step) {
                                 {~lossNumber, ~lossNumber, 0},
                                 {1024, 1024, 0},
                                 {2048, 2048, 0}};
-  for (int64_t i = 0; i < 4; ++i)
-    fp8_all_reduce_start(step, i, &reductions[i == 0 && isNarrow ? 4 : i],
+  bool isExchanged = keys.count("exchange") != 0;
+  for (int64_t i = isExchanged; i < 4; ++i)
+    fp8_all_reduce_start(step, i, &reductions[i == 0 && isNarrow ? 4 : i], -1,
                          places[i], nullptr, i == 0 && isNarrow ? 3 : 2);
   usleep(static_cast<useconds_t>(number("backward", 0) * 1000));
-  for (int64_t i = 0; i < 4; ++i)
+  for (int64_t i = isExchanged; i < 4; ++i)
     fp8_wait(step, i);
+  if (isExchanged)
+    exchangeGradients(step, gradient);
   for (int64_t i = 0; i < width; ++i)
     w[i] -= 0.1f * gradient[i];
   bool isDealt = keys.count("deal") != 0;
@@ -175,7 +200,7 @@ fp8_executable *build(const char *name, fp8_entry_fn function,
   desc.num_arguments = static_cast<int64_t>(in.size());
   desc.results = out.data();
   desc.num_results = static_cast<int64_t>(out.size());
-  desc.arena_bytes = 4096;
+  desc.arena_bytes = 16384;
   fp8_executable *executable = nullptr;
   if (fp8_executable_create(&desc, &executable) != FP8_OK)
     std::fprintf(stderr, "%s\n", fp8_last_error());

@@ -341,6 +341,19 @@ TEST_F(TrainOnRanks, ARankThatSeesNaNEndsAll) {
   }
 }
 
+TEST_F(TrainOnRanks, ARankThatExchangesNaNIsNamed) {
+  for (const char *mistake : {"nan=1", "infinity=1"}) {
+    EXPECT_EQ(run(3, {dir / mistake, "9", "2", "every=2", mistake, "exchange"}),
+              (std::vector<int>{3, 3, 3}));
+    std::string message = errors();
+    EXPECT_NE(message.find("rank 1 of 3 was the first with such a value, in "
+                           "its part of 'psum' of step 3"),
+              std::string::npos)
+        << message;
+    EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
+  }
+}
+
 TEST_F(TrainOnRanks, ARankWithoutMemoryEndsAll) {
   EXPECT_EQ(run(3, {dir / "out", "9", "2", "every=2", "memory=1"}),
             (std::vector<int>{1, 1, 1}));

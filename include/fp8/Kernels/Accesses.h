@@ -11,6 +11,7 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
 namespace mlir::fp8 {
@@ -35,6 +36,15 @@ std::optional<SmallVector<MemoryAccess>> accessesOf(Operation *op);
 
 /// Returns false if the owner of `operand` only reads this buffer.
 bool mayWrite(OpOperand &operand);
+
+/// Returns by how much `value`, an integer or index, grows per iteration of
+/// each of `loops` while the other loops do not advance; nullopt if that is not
+/// constant.
+std::optional<SmallVector<int64_t>> stridesOf(Value value,
+                                              ArrayRef<scf::ForOp> loops);
+/// The same for the address of a buffer, in bytes.
+std::optional<SmallVector<int64_t>> stridesOfBuffer(Value buffer,
+                                                    ArrayRef<scf::ForOp> loops);
 
 /// Returns how the body of a kernel accesses `argument`, a tensor or buffer.
 Access accessOf(BlockArgument argument);

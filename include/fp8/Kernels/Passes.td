@@ -435,6 +435,40 @@ def ElideCopies : Pass<"fp8-elide-copies", "::mlir::ModuleOp"> {
   ];
 }
 
+def SliceCollectives : Pass<"fp8-slice-collectives", "::mlir::ModuleOp"> {
+  let summary = "Reduce the slices of a stack as soon as a loop has written them";
+  let description = [{
+    Splits each `fp8.start_all_reduce` with `slices`, such as the gradients of
+    all layers of a scan. If a loop before it writes one slice in each iteration,
+    the loop starts to reduce the slice as soon as it is complete: the gradients
+    of a layer travel while the layers before it are differentiated. The
+    `fp8.wait` stays behind the loop. Otherwise the slices are reduced one after
+    another on an f8 wire, where each has a scale of its own, and together on
+    other wires.
+
+    Example:
+
+    ```mlir
+    fp8.kernel @wgrad(write %y: memref<64xf32>) domain = []
+    fp8.schedule @step(%g: memref<4x64xf32>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %c64 = arith.constant 64 : index
+      scf.for %i = %c0 to %c4 step %c1 {
+        %offset = arith.muli %i, %c64 : index
+        %part = fp8.subbuffer %g[%offset] : memref<4x64xf32> to memref<64xf32>
+        fp8.launch @wgrad(write %part) : (memref<64xf32>) -> ()
+      }
+      %0 = fp8.start_all_reduce mean %g into %g slices = 4 : memref<4x64xf32>
+      fp8.wait %0 (%g, %g) : memref<4x64xf32>, memref<4x64xf32>
+      fp8.return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def OverlapCollectives : Pass<"fp8-overlap-collectives", "::mlir::ModuleOp"> {
   let summary = "Begin collectives early and wait for them late";
   let description = [{

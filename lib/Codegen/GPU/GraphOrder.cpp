@@ -97,7 +97,8 @@ void GraphMemory::addOne(Operation *op) {
     addBuffer(store.getMemRef(), /*writes=*/true);
   } else if (isa<StartAllReduceOp, StartExchangeOp>(op)) {
     for (OpOperand &operand : op->getOpOperands())
-      addBuffer(operand.get(), mayWrite(operand));
+      if (isa<MemRefType>(operand.get().getType()))
+        addBuffer(operand.get(), mayWrite(operand));
   } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
     addCondition(fp8::conditionOf(branch.getCondition()));
   } else if (auto choice = dyn_cast<scf::IndexSwitchOp>(op)) {

@@ -6,6 +6,7 @@
 #include "fp8-c/Runtime.h"
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Kernels/Accesses.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"

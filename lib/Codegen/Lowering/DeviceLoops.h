@@ -20,15 +20,6 @@ constexpr llvm::StringLiteral kPutKernel = "fp8_gpu_put";
 /// Returns the loops around `op` that the GPU counts, the outermost first.
 SmallVector<scf::ForOp> deviceLoopsAround(Operation *op);
 
-/// Returns by how much `value`, an integer or index, grows per iteration of
-/// each of `loops` while the other loops do not advance; nullopt if that is not
-/// constant.
-std::optional<SmallVector<int64_t>> stridesOf(Value value,
-                                              ArrayRef<scf::ForOp> loops);
-/// The same for the address of a buffer, in bytes.
-std::optional<SmallVector<int64_t>> stridesOfBuffer(Value buffer,
-                                                    ArrayRef<scf::ForOp> loops);
-
 /// A condition: a scalar that the schedule loads, and the range of values for
 /// which something runs (or does not run, if inverted).
 struct Condition {

@@ -91,10 +91,10 @@ private:
   int64_t numberOfKernel(Operation *symbol);
   LogicalResult lowerStart(StartAllReduceOp op);
   LogicalResult lowerStart(StartExchangeOp op);
-  LogicalResult callStart(Operation *op, int64_t number, StringRef function,
-                          LLVM::GlobalOp what);
+  LogicalResult callStart(Operation *op, ValueRange buffers, StringRef function,
+                          SmallVector<Value> arguments);
   void lowerWait(WaitOp op);
-  FailureOr<OperandTables> tablesOf(Operation *op);
+  FailureOr<OperandTables> tablesOf(Operation *op, ValueRange buffers);
   LLVM::GlobalOp descriptionOf(StartAllReduceOp op);
   LLVM::GlobalOp descriptionOf(StartExchangeOp op);
   LLVM::GlobalOp labelOf(Location loc, StringRef name,
@@ -348,10 +348,11 @@ Value ScheduleLowering::addressOf(Operation *symbol, Location loc) {
                                    SymbolTable::getSymbolName(symbol));
 }
 
-FailureOr<OperandTables> ScheduleLowering::tablesOf(Operation *op) {
+FailureOr<OperandTables> ScheduleLowering::tablesOf(Operation *op,
+                                                    ValueRange buffers) {
   SmallVector<int64_t> codes;
   SmallVector<Value> offsets;
-  for (Value operand : op->getOperands()) {
+  for (Value operand : buffers) {
     FailureOr<OperandAddress> place = operandAddressOf(operand);
     if (failed(place))
       return failure();
@@ -401,7 +402,7 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
   bool isForSlices = shard && !isForGPU && isSliced(shard.getInt());
   if (shard && !isForSlices)
     builder.setInsertionPoint(ifOwner(shard.getInt(), loc));
-  FailureOr<OperandTables> tables = tablesOf(op);
+  FailureOr<OperandTables> tables = tablesOf(op, op->getOperands());
   if (failed(tables))
     return failure();
   FailureOr<Callee> callee = calleeOf(op);
@@ -946,6 +947,9 @@ LLVM::GlobalOp ScheduleLowering::descriptionOf(StartExchangeOp op) {
   Location loc = op.getLoc();
   std::string name =
       (entryName() + "_exchange_" + Twine(*op.getNumber())).str();
+  // Copies of an op in an unrolled loop have one description.
+  if (auto known = module.lookupSymbol<LLVM::GlobalOp>(name))
+    return known;
   LLVM::GlobalOp label = labelOf(loc, name, op.getLabel());
   DenseIntElementsAttr ranks = op.getRanks();
   auto table = LLVM::GlobalOp::create(
@@ -957,6 +961,7 @@ LLVM::GlobalOp ScheduleLowering::descriptionOf(StartExchangeOp op) {
   SmallVector<Type> fields{pointer};
   fields.append(4, builder.getI64Type());
   fields.push_back(pointer);
+  fields.append(2, builder.getI64Type());
   auto structure =
       LLVM::LLVMStructType::getLiteral(builder.getContext(), fields);
   auto global =
@@ -968,12 +973,15 @@ LLVM::GlobalOp ScheduleLowering::descriptionOf(StartExchangeOp op) {
   int64_t bytes = type.getNumElements() * ((bits + 7) / 8);
   if (op.getKind() == ExchangeKind::AllToAll)
     bytes /= type.getDimSize(0);
+  std::optional<int64_t> dtype = dtypeOf(type.getElementType());
   Value values[] = {LLVM::AddressOfOp::create(builder, loc, label),
                     constant(static_cast<int64_t>(op.getKind()), loc),
                     constant(bytes, loc),
                     constant(ranks.getType().getDimSize(0), loc),
                     constant(ranks.getType().getDimSize(1), loc),
-                    LLVM::AddressOfOp::create(builder, loc, table)};
+                    LLVM::AddressOfOp::create(builder, loc, table),
+                    constant(dtype ? *dtype : -1, loc),
+                    constant(op.getSummed(), loc)};
   Value value = LLVM::UndefOp::create(builder, loc, structure);
   for (auto [index, field] : llvm::enumerate(values))
     value = LLVM::InsertValueOp::create(builder, loc, value, field, index);
@@ -988,6 +996,9 @@ LLVM::GlobalOp ScheduleLowering::descriptionOf(StartAllReduceOp op) {
   Location loc = op.getLoc();
   std::string name =
       (entryName() + "_all_reduce_" + Twine(*op.getNumber())).str();
+  // Copies of an op in an unrolled loop have one description.
+  if (auto known = module.lookupSymbol<LLVM::GlobalOp>(name))
+    return known;
   LLVM::GlobalOp label = labelOf(loc, name, op.getLabel());
   MemRefType type = op.getInput().getType();
   SmallVector<Type> fields{pointer};
@@ -1026,52 +1037,76 @@ LogicalResult ScheduleLowering::lowerStart(StartAllReduceOp op) {
     return op.emitOpError("expected f16, bf16, f32, f64, i8, i16, i32 or i64 "
                           "but got ")
            << element;
-  return callStart(op, *op.getNumber(), "fp8_all_reduce_start",
-                   descriptionOf(op));
+  Location loc = op.getLoc();
+  builder.setInsertionPoint(op);
+  Value slice = op.getSlice() ? arith::IndexCastOp::create(builder, loc,
+                                                           builder.getI64Type(),
+                                                           op.getSlice())
+                                    .getResult()
+                              : constant(-1, loc);
+  return callStart(op, op.getBuffers(), "fp8_all_reduce_start",
+                   {step, constant(*op.getNumber(), loc),
+                    addressOf(descriptionOf(op), loc), slice});
 }
 
 LogicalResult ScheduleLowering::lowerStart(StartExchangeOp op) {
   if (!op.getNumber())
     return op.emitOpError("expected a number, as fp8-plan-memory gives it");
-  return callStart(op, *op.getNumber(), "fp8_exchange_start",
-                   descriptionOf(op));
+  builder.setInsertionPoint(op);
+  return callStart(op, op->getOperands(), "fp8_exchange_start",
+                   {step, constant(*op.getNumber(), op.getLoc()),
+                    addressOf(descriptionOf(op), op.getLoc())});
 }
 
-LogicalResult ScheduleLowering::callStart(Operation *op, int64_t number,
+/// Calls a function of the runtime with these arguments, followed by those that
+/// describe the buffers.
+LogicalResult ScheduleLowering::callStart(Operation *op, ValueRange buffers,
                                           StringRef function,
-                                          LLVM::GlobalOp what) {
+                                          SmallVector<Value> arguments) {
   Location loc = op->getLoc();
-  builder.setInsertionPoint(op);
   order(op);
-  FailureOr<OperandTables> tables = tablesOf(op);
+  FailureOr<OperandTables> tables = tablesOf(op, buffers);
   if (failed(tables))
     return failure();
-  Value description = LLVM::AddressOfOp::create(builder, loc, what);
-  Type i64 = builder.getI64Type();
+  llvm::append_values(arguments, tables->codes, tables->offsets, tables->count);
   auto callee =
       runtimeFunction(function, LLVM::LLVMVoidType::get(builder.getContext()),
-                      {pointer, i64, pointer, pointer, pointer, i64});
-  LLVM::CallOp::create(builder, loc, callee,
-                       ValueRange{step, constant(number, loc), description,
-                                  tables->codes, tables->offsets,
-                                  tables->count});
+                      llvm::to_vector(ValueRange(arguments).getTypes()));
+  LLVM::CallOp::create(builder, loc, callee, arguments);
   return success();
+}
+
+/// Returns the collectives that a handle stands for: one, or those of a loop,
+/// which have one number, and of which there are several if it was unrolled.
+static SmallVector<Operation *> startsOf(Value handle) {
+  Operation *op = handle.getDefiningOp();
+  if (!isa<CollectivesOp>(op))
+    return {op};
+  return llvm::to_vector(
+      llvm::make_filter_range(op->getUsers(), [](Operation *user) {
+        return isa<StartAllReduceOp>(user);
+      }));
 }
 
 void ScheduleLowering::lowerWait(WaitOp op) {
   Location loc = op.getLoc();
   builder.setInsertionPoint(op);
-  Operation *start = op.getHandle().getDefiningOp();
-  auto reduction = dyn_cast<StartAllReduceOp>(start);
-  int64_t number = reduction ? *reduction.getNumber()
-                             : *cast<StartExchangeOp>(start).getNumber();
+  Operation *handle = op.getHandle().getDefiningOp();
+  SmallVector<Operation *> starts = startsOf(op.getHandle());
+  auto reduction = dyn_cast<StartAllReduceOp>(starts.front());
+  int64_t number = reduction
+                       ? *reduction.getNumber()
+                       : *cast<StartExchangeOp>(starts.front()).getNumber();
   auto callee =
       runtimeFunction("fp8_wait", LLVM::LLVMVoidType::get(builder.getContext()),
                       {pointer, builder.getI64Type()});
   LLVM::CallOp::create(builder, loc, callee,
                        ValueRange{step, constant(number, loc)});
   op.erase();
-  start->erase();
+  for (Operation *start : starts)
+    start->erase();
+  if (isa<CollectivesOp>(handle))
+    handle->erase();
 }
 
 void ScheduleLowering::lowerRank(RankOp op) {

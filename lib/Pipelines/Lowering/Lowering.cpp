@@ -51,6 +51,7 @@ void fp8::buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
   pm.addPass(createDeduplicateKernels());
   pm.addPass(createBufferizeKernels());
   pm.addPass(createElideCopies());
+  pm.addPass(createSliceCollectives());
   pm.addPass(createOverlapCollectives());
   pm.addPass(createBatchLaunches());
   pm.addPass(createPlanMemoryPass(plan, sink));

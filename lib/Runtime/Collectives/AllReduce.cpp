@@ -70,8 +70,10 @@ int64_t blockElements(const fp8_all_reduce &what) {
 }
 
 Slice Reduction::owned(int64_t rank) const {
-  int64_t size = what.elements / owners->back();
   int64_t begin = (*owners)[rank], end = (*owners)[rank + 1];
+  if (slice >= 0 && owners->back() > 1)
+    return {0, slice >= begin && slice < end ? what.elements : 0};
+  int64_t size = what.elements / owners->back();
   return {begin * size, (end - begin) * size};
 }
 
@@ -98,8 +100,6 @@ Slice resultOf(const Reduction &reduction, int64_t rank, int64_t ranks) {
 
 namespace {
 
-/// More than the number of ranks: the factor of the other number in a report.
-constexpr int64_t maxRanks = 1 << 20;
 /// The number of elements processed at a time, which fit the L1 cache.
 constexpr int64_t chunkSize = 2048;
 
@@ -142,7 +142,7 @@ struct Tensor {
   int64_t ranks, size;
   std::vector<int> exponents; // of scales, by block
   int64_t saturated = 0;      // codes of the result; finally of all ranks
-  int64_t nonFinite = -1;     // the rank that sent a value that is not finite
+  int64_t number = 0;         // among all collectives
 
 private:
   template <typename Format> float scaleLimit() const { return Format::max; }
@@ -390,8 +390,10 @@ private:
 
 Bucket::Bucket(fp8_group &group, const std::vector<Reduction> &reductions)
     : group(group) {
-  for (const Reduction &reduction : reductions)
+  for (const Reduction &reduction : reductions) {
     tensors.emplace_back(reduction, group.size());
+    tensors.back().number = group.countCollective();
+  }
 }
 
 /// Returns the bytes of the slices that a rank reduces.
@@ -497,13 +499,12 @@ Bucket::Buffers Bucket::encode() {
   return sends;
 }
 
-/// Returns what this rank sends to all: results, followed by a report on each
-/// tensor: the number of saturated codes, and a rank that sent a value that is
-/// not finite.
+/// Returns what this rank sends to all: results, followed by the number of
+/// saturated codes of each tensor.
 std::vector<char> Bucket::reduce(const Buffers &received) {
   std::vector<char> results(resultBytesOf(group.rank())), kept;
-  char *reports = results.data() + results.size() -
-                  static_cast<int64_t>(tensors.size() * sizeof(int64_t));
+  char *counts = results.data() + results.size() -
+                 static_cast<int64_t>(tensors.size() * sizeof(int64_t));
   std::vector<const char *> pieces;
   for (int64_t rank = 0; rank < group.size(); ++rank)
     pieces.push_back(rank == group.rank() ? own.data() : received[rank].data());
@@ -527,9 +528,11 @@ std::vector<char> Bucket::reduce(const Buffers &received) {
     next += tensor.resultBytes(group.rank());
     for (const char *&piece : pieces)
       piece += size;
-    int64_t report = tensor.saturated * maxRanks + nonFinite + 1;
+    if (nonFinite >= 0)
+      group.noteNonFinite(tensor.number, nonFinite, tensor.what.label);
+    std::memcpy(counts + i * sizeof(int64_t), &tensor.saturated,
+                sizeof(int64_t));
     tensor.saturated = 0;
-    std::memcpy(reports + i * sizeof(report), &report, sizeof(report));
   }
   return results;
 }
@@ -540,12 +543,10 @@ void Bucket::decode(int64_t rank, const char *wire) {
     wire += tensor.resultBytes(rank);
   }
   for (Tensor &tensor : tensors) {
-    int64_t report;
-    std::memcpy(&report, wire, sizeof(report));
-    tensor.saturated += report / maxRanks;
-    if (tensor.nonFinite < 0)
-      tensor.nonFinite = report % maxRanks - 1;
-    wire += sizeof(report);
+    int64_t saturated;
+    std::memcpy(&saturated, wire, sizeof(saturated));
+    tensor.saturated += saturated;
+    wire += sizeof(saturated);
   }
 }
 
@@ -556,8 +557,8 @@ void Bucket::adaptScale(const Tensor &tensor) {
   updateMu(control, tensor.saturated, elements, tensor.ranks);
   double share = static_cast<double>(tensor.saturated) /
                  static_cast<double>(std::max<int64_t>(elements, 1));
-  group.noteScale({tensor.what.label ? tensor.what.label : "", control[0],
-                   control[1], share});
+  group.noteScale({tensor.what.label ? tensor.what.label : "",
+                   tensor.reduction.slice, control[0], control[1], share});
 }
 
 void Bucket::distribute(const std::vector<char> &mine) {
@@ -574,12 +575,9 @@ void Bucket::distribute(const std::vector<char> &mine) {
   group.exchange(sends, receives);
   for (int64_t rank = 0; rank < group.size(); ++rank)
     decode(rank, rank == group.rank() ? mine.data() : theirs[rank].data());
-  for (const Tensor &tensor : tensors) {
+  for (const Tensor &tensor : tensors)
     if (isFloat8(tensor.what.wire))
       adaptScale(tensor);
-    if (tensor.nonFinite >= 0)
-      group.noteNonFinite(tensor.nonFinite, tensor.what.label);
-  }
 }
 
 void Bucket::run() {

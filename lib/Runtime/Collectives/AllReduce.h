@@ -37,6 +37,8 @@ struct Reduction {
   float *control; // mu and its age in steps, on f8 wires; else null
   /// The ranks that get or send the result; null: all ranks get it.
   const Owners *owners = nullptr;
+  /// The slice of the shard, or of a stack, that the operands are; -1: all.
+  int64_t slice = -1;
 
   bool isFromOwner() const { return what.reduction == FP8_REDUCE_OWNER; }
   bool isToOwner() const { return owners && !isFromOwner(); }

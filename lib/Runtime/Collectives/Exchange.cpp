@@ -3,6 +3,7 @@
 #include "Exchange.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace fp8::rt {
@@ -22,7 +23,8 @@ static const int64_t *groupOf(const fp8_exchange &what, int64_t rank) {
 
 std::string findMistake(const fp8_exchange &what, int64_t rank, int64_t ranks) {
   if (what.kind < 0 || what.kind >= FP8_NUM_EXCHANGES || what.part_bytes < 0 ||
-      what.groups < 0 || what.group_size < 1 ||
+      what.groups < 0 || what.group_size < 1 || what.dtype < -1 ||
+      what.dtype >= FP8_NUM_DTYPES ||
       (what.kind == FP8_EXCHANGE_PERMUTE && what.group_size != 2))
     return "a value is out of its enumeration";
   for (int64_t i = 0; i < numEntries(what); ++i)
@@ -87,11 +89,34 @@ std::vector<Part> partsOf(const Exchange &exchange, int64_t rank) {
   return parts;
 }
 
+/// Notes that this rank sends a value that is not finite. An infinity is only
+/// noted where it will be summed: elsewhere it may be what the step means.
+static void noteWhatIsSent(fp8_group &group, const Exchange &exchange,
+                           const std::vector<Part> &parts) {
+  const fp8_exchange &what = exchange.what;
+  int64_t number = group.countCollective();
+  bool sends = std::any_of(parts.begin(), parts.end(),
+                           [](const Part &part) { return part.from; });
+  if (!sends || what.dtype < 0)
+    return;
+  auto dtype = static_cast<fp8_dtype>(what.dtype);
+  int64_t size = fp8_dtype_size(dtype);
+  int64_t count = inputBytes(what) / size;
+  int64_t at = firstNonFinite(exchange.in, {dtype, {count}});
+  while (at >= 0 && at < count && !what.summed &&
+         !std::isnan(elementAsDouble(exchange.in, dtype, at)))
+    ++at;
+  if (at >= 0 && at < count)
+    group.noteNonFinite(number, group.rank(), what.label);
+}
+
 void runExchange(fp8_group &group, const Exchange &exchange) {
   int64_t bytes = exchange.what.part_bytes;
   std::vector<fp8_message> sends(group.size()), receives(group.size());
   bool receivesAny = false;
-  for (const Part &part : partsOf(exchange, group.rank())) {
+  std::vector<Part> parts = partsOf(exchange, group.rank());
+  noteWhatIsSent(group, exchange, parts);
+  for (const Part &part : parts) {
     receivesAny |= part.to != nullptr;
     if (part.rank == group.rank()) {
       std::memcpy(part.to, part.from, bytes);

@@ -283,12 +283,53 @@ std::vector<WireScale> fp8_group::wireScales() {
   return scales;
 }
 
-void fp8_group::noteNonFinite(int64_t rank, const char *label) {
+void fp8_group::noteNonFinite(int64_t collective, int64_t rank,
+                              const char *label) {
   std::lock_guard<std::mutex> lock(mutex);
   int64_t run = runs;
   if (!source || source->lastRun < run - 1)
-    source = NonFiniteSource{run, run, rank, label ? label : ""};
+    source = NonFiniteSource{run, run, collective, rank, label ? label : ""};
   source->lastRun = run;
+}
+
+/// Takes the first source that any rank has noted.
+void fp8_group::agreeOnSource() {
+  std::optional<NonFiniteSource> mine = nonFiniteSource();
+  std::vector<std::string> all =
+      gatherNow(mine ? str(mine->collective, ' ', mine->firstRun, ' ',
+                           mine->rank, ' ', mine->label)
+                     : "");
+  std::optional<NonFiniteSource> first;
+  for (const std::string &text : all) {
+    if (text.empty())
+      continue;
+    NonFiniteSource next = {0, runs, 0, 0, ""};
+    std::istringstream stream(text);
+    stream >> next.collective >> next.firstRun >> next.rank;
+    stream.get();
+    std::getline(stream, next.label);
+    if (!first || next.collective < first->collective)
+      first = next;
+  }
+  std::lock_guard<std::mutex> lock(mutex);
+  source = first;
+}
+
+bool fp8_group::endRun(bool isInterrupted) {
+  if (size() == 1)
+    return isInterrupted;
+  bool isAny = false;
+  wait(submit([&] {
+    bool hasSource = nonFiniteSource().has_value(), isAnySource = false;
+    for (double each :
+         gatherNow((isInterrupted ? 1 : 0) + (hasSource ? 2 : 0))) {
+      isAny |= each == 1 || each == 3;
+      isAnySource |= each >= 2;
+    }
+    if (isAnySource)
+      agreeOnSource();
+  }));
+  return isAny;
 }
 
 std::optional<NonFiniteSource> fp8_group::nonFiniteSource() {
@@ -304,19 +345,23 @@ std::vector<std::string> fp8_group::gather(const std::string &mine) {
   return all;
 }
 
-std::vector<double> fp8_group::gather(double mine) {
-  std::vector<double> all(size(), mine);
-  if (size() == 1)
-    return all;
-  wait(submit([&] {
-    std::vector<fp8_message> sends(size()), receives(size());
-    for (int64_t other = 0; other < size(); ++other) {
-      sends[other] = {&mine, sizeof(mine)};
-      receives[other] = {&all[other], sizeof(mine)};
-    }
-    exchange(sends, receives);
-  }));
+std::vector<double> fp8_group::gatherNow(double mine) {
+  std::vector<double> all(size());
+  std::vector<fp8_message> sends(size()), receives(size());
+  for (int64_t other = 0; other < size(); ++other) {
+    sends[other] = {&mine, sizeof(mine)};
+    receives[other] = {&all[other], sizeof(mine)};
+  }
+  exchange(sends, receives);
   all[rank()] = mine;
+  return all;
+}
+
+std::vector<double> fp8_group::gather(double mine) {
+  if (size() == 1)
+    return {mine};
+  std::vector<double> all;
+  wait(submit([&] { all = gatherNow(mine); }));
   return all;
 }
 

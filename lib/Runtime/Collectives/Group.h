@@ -27,13 +27,15 @@ namespace fp8::rt {
 /// all had such values.
 struct NonFiniteSource {
   int64_t firstRun, lastRun; // by number
-  int64_t rank;              // which sent it to be summed
-  std::string label;         // of the sum
+  int64_t collective;        // by number: all ranks count the same ones
+  int64_t rank;              // which sent it
+  std::string label;         // of the collective
 };
 
 /// How a sum has travelled on an f8 wire.
 struct WireScale {
   std::string label;
+  int64_t slice;     // of a stack, or -1
   double mu, age;    // the next sum's
   double saturation; // fraction of the codes of this sum
 };
@@ -101,9 +103,12 @@ struct fp8_group {
   /// Does the same as gather, for jobs.
   std::vector<std::string> gatherNow(const std::string &mine);
   void noteSent(int64_t bytes) { sent += bytes; }
-  /// For jobs: notes, on all ranks, that a rank has sent a value that is not
-  /// finite, to a sum with this label.
-  void noteNonFinite(int64_t rank, const char *label);
+  /// For jobs: counts a collective, which all ranks take part in, and returns
+  /// its number.
+  int64_t countCollective() { return collectives++; }
+  /// For jobs: notes that a rank has sent a value that is not finite. One rank
+  /// that knows of it is enough: endRun tells the others.
+  void noteNonFinite(int64_t collective, int64_t rank, const char *label);
 
   /// For jobs: notes how a sum of the last run has travelled.
   void noteScale(const fp8::rt::WireScale &scale);
@@ -113,8 +118,11 @@ struct fp8_group {
   /// Counts the runs of steps.
   void beginRun();
   int64_t numRuns() const { return runs; }
+  /// Brings together what the ranks know of the last run. Returns true if any
+  /// rank was interrupted. Blocks.
+  bool endRun(bool isInterrupted);
   /// Returns where values that are not finite in the last run come from, as far
-  /// as sums over the ranks show it.
+  /// as what ranks have sent shows it.
   std::optional<fp8::rt::NonFiniteSource> nonFiniteSource();
 
   /// Returns what each rank has passed, by rank. Blocks.
@@ -129,6 +137,8 @@ private:
   void run();
   void stop();
   [[noreturn]] void failTransport();
+  std::vector<double> gatherNow(double mine);
+  void agreeOnSource();
   std::string timeoutText() const;
   void findProcesses();
   /// Returns whether the process of a rank has ended, as far as this one can
@@ -139,6 +149,7 @@ private:
   double timeout;
   int64_t bucketLimit;
   std::atomic<int64_t> sent{0}, largestBuffers{0}, runs{0};
+  int64_t collectives = 0; // of the thread
   std::vector<int64_t> allProcesses;
   std::vector<int64_t>
       nearProcesses; // of ranks that this process can see, else 0

@@ -103,6 +103,34 @@ FP8_KERNEL fp8_collective_encode(int64_t wire, int64_t dtype, const char *in,
                                    : encodeFloat8<E5M2>(value, ignored));
 }
 
+static bool isNonFinite(float value) {
+  return (bitsOf(value) & 0x7f800000) == 0x7f800000;
+}
+
+/// Returns whether an element is NaN or, if `infinite`, an infinity.
+static bool isBad(int64_t dtype, const char *data, int64_t i, bool infinite) {
+  if (dtype == FP8_DTYPE_F64) {
+    auto value = read<double>(data, i);
+    return infinite ? !(__builtin_fabs(value) <= 1.7976931348623157e308)
+                    : __builtin_isnan(value);
+  }
+  bool isFloat = dtype == FP8_DTYPE_F32 || dtype == FP8_DTYPE_BF16 ||
+                 dtype == FP8_DTYPE_F16 || dtype == FP8_DTYPE_F8_E4M3FN ||
+                 dtype == FP8_DTYPE_F8_E5M2;
+  if (!isFloat)
+    return false;
+  float value = loadFloat(dtype, data, i);
+  return infinite ? isNonFinite(value) : __builtin_isnan(value);
+}
+
+/// Sets `found` to 1 if an element is NaN or, if `infinite`, an infinity.
+FP8_KERNEL fp8_collective_check(int64_t dtype, const char *in, int64_t elements,
+                                int64_t infinite, uint64_t *found) {
+  int64_t i = threadNumber();
+  if (i < elements && isBad(dtype, in, i, infinite != 0))
+    __atomic_fetch_max(found, uint64_t(1), __ATOMIC_RELAXED);
+}
+
 /// The pieces of one slice, `stride` bytes apart, in rank order.
 namespace {
 struct Pieces {
@@ -157,17 +185,38 @@ static void reduceCodes(const Pieces &pieces, int64_t i, float mu, char *out,
                        __ATOMIC_RELAXED);
 }
 
-/// Reduces the pieces of a slice of `count` elements from all ranks, and writes
-/// the result in the wire's format.
-FP8_KERNEL fp8_collective_reduce(int64_t wire, int64_t dtype, int64_t reduction,
-                                 const char *first, int64_t stride,
-                                 int64_t ranks, int64_t count,
-                                 const float *control, uint64_t *saturated,
-                                 char *out) {
-  int64_t i = threadNumber();
-  if (i >= count)
+/// If a reduced element is not finite, records the first rank whose piece is
+/// not: `source` becomes the largest distance of such a rank from `ranks`.
+static void noteSource(int64_t dtype, const Pieces &pieces, int64_t i,
+                       const char *out, uint64_t *source) {
+  if (!isBad(dtype, out, i, /*infinite=*/true))
     return;
-  Pieces pieces{first, stride, ranks};
+  for (int64_t rank = 0; rank < pieces.ranks; ++rank)
+    if (isBad(dtype, pieces[rank], i, /*infinite=*/true)) {
+      __atomic_fetch_max(source, static_cast<uint64_t>(pieces.ranks - rank),
+                         __ATOMIC_RELAXED);
+      return;
+    }
+}
+
+/// Returns the type of the values that travel.
+static int64_t wireType(int64_t wire, int64_t dtype) {
+  switch (wire) {
+  case FP8_WIRE_F8_E4M3FN:
+    return FP8_DTYPE_F8_E4M3FN;
+  case FP8_WIRE_F8_E5M2:
+    return FP8_DTYPE_F8_E5M2;
+  case FP8_WIRE_BF16:
+    return FP8_DTYPE_BF16;
+  default:
+    return dtype;
+  }
+}
+
+static void reduceElement(int64_t wire, int64_t dtype, int64_t reduction,
+                          const Pieces &pieces, int64_t i, const float *control,
+                          uint64_t *saturated, char *out) {
+  int64_t ranks = pieces.ranks;
   switch (wire) {
   case FP8_WIRE_BF16:
     return storeFloat(FP8_DTYPE_BF16, out, i,
@@ -205,6 +254,22 @@ FP8_KERNEL fp8_collective_reduce(int64_t wire, int64_t dtype, int64_t reduction,
   }
 }
 
+/// Reduces the pieces of a slice of `count` elements from all ranks, and writes
+/// the result in the wire's format.
+FP8_KERNEL fp8_collective_reduce(int64_t wire, int64_t dtype, int64_t reduction,
+                                 const char *first, int64_t stride,
+                                 int64_t ranks, int64_t count,
+                                 const float *control, uint64_t *saturated,
+                                 uint64_t *source, char *out) {
+  int64_t i = threadNumber();
+  if (i >= count)
+    return;
+  Pieces pieces{first, stride, ranks};
+  reduceElement(wire, dtype, reduction, pieces, i, control, saturated, out);
+  if (reduction == FP8_REDUCE_SUM || reduction == FP8_REDUCE_MEAN)
+    noteSource(wireType(wire, dtype), pieces, i, out, source);
+}
+
 /// Decodes results from a narrower wire.
 FP8_KERNEL fp8_collective_decode(int64_t wire, int64_t dtype, int64_t reduction,
                                  const char *in, int64_t elements,
@@ -226,9 +291,12 @@ FP8_KERNEL fp8_collective_decode(int64_t wire, int64_t dtype, int64_t reduction,
   storeFloat(dtype, out, i, value);
 }
 
-/// Updates mu, as the last kernel of a reduction.
+/// Updates mu, as the last kernel of a reduction, and copies it for the trace.
 FP8_KERNEL fp8_collective_update(float *control, const int64_t *saturated,
-                                 int64_t elements, int64_t ranks) {
-  if (threadNumber() == 0)
-    updateMu(control, *saturated, elements, ranks);
+                                 int64_t elements, int64_t ranks, float *copy) {
+  if (threadNumber() != 0)
+    return;
+  updateMu(control, *saturated, elements, ranks);
+  copy[0] = control[0];
+  copy[1] = control[1];
 }

@@ -14,7 +14,9 @@ static constexpr unsigned blockThreads = 256;
 struct NcclCollectives::Tensor {
   Reduction reduction;
   cuda::DevicePointer wire, pieces, result;
-  cuda::DevicePointer amaxes = 0, exponents = 0, saturated = 0;
+  cuda::DevicePointer amaxes = 0, exponents = 0;
+  cuda::DevicePointer saturated = 0, source = 0, mu = 0; // of the reports
+  int64_t number = 0;                                    // of the collective
 
   const fp8_all_reduce &what() const { return reduction.what; }
   int64_t size() const { return wireSize(what()); }
@@ -48,6 +50,8 @@ NcclCollectives::~NcclCollectives() {
     nccl.ncclCommDestroy(comm);
   if (memory)
     driver.cuMemFree_v2(memory);
+  if (hostReports)
+    driver.cuMemFreeHost(hostReports);
   driver.cuModuleUnload(kernels.module);
   driver.cuEventDestroy_v2(finished);
   driver.cuStreamDestroy_v2(stream);
@@ -70,6 +74,7 @@ void NcclCollectives::loadKernels(bool takesIR) {
   kernels.reduce = find("fp8_collective_reduce");
   kernels.decode = find("fp8_collective_decode");
   kernels.update = find("fp8_collective_update");
+  kernels.check = find("fp8_collective_check");
 }
 
 /// Connects the ranks. Rank 0 distributes NCCL's id over the group's transport.
@@ -210,7 +215,7 @@ void NcclCollectives::launch(cuda::Function function, int64_t threads,
 /// Assigns every tensor its memory, in an allocation that grows as needed.
 std::vector<NcclCollectives::Tensor>
 NcclCollectives::placeAll(const std::vector<Reduction> &bucket, Tensor &amaxes,
-                          Tensor &saturated) {
+                          Tensor &saturated, Reports &reports) {
   std::vector<Tensor> tensors;
   int64_t blocks = 0;
   for (const Reduction &reduction : bucket)
@@ -240,7 +245,8 @@ NcclCollectives::placeAll(const std::vector<Reduction> &bucket, Tensor &amaxes,
     placePieces(amaxes);
     saturated = exactly(FP8_REDUCE_SUM, FP8_DTYPE_I64,
                         static_cast<int64_t>(bucket.size()));
-    saturated.wire = saturated.result = place(saturated.what().elements * 8);
+    reports.at = place(reports.bytes());
+    saturated.wire = saturated.result = reports.saturated(0);
     placePieces(saturated);
     cuda::DevicePointer exponents = place(blocks * 4);
     int64_t block = 0;
@@ -249,7 +255,10 @@ NcclCollectives::placeAll(const std::vector<Reduction> &bucket, Tensor &amaxes,
                        addressOf(reduction.out)};
       tensor.amaxes = amaxes.wire + block * 4;
       tensor.exponents = exponents + block * 4;
-      tensor.saturated = saturated.wire + tensors.size() * 8;
+      auto index = static_cast<int64_t>(tensors.size());
+      tensor.saturated = reports.saturated(index);
+      tensor.source = reports.source(index);
+      tensor.mu = reports.mu(index);
       block += numBlocks(reduction.what);
       if (tensor.isNarrow()) {
         tensor.wire = place(wireBytes(reduction.what));
@@ -260,8 +269,15 @@ NcclCollectives::placeAll(const std::vector<Reduction> &bucket, Tensor &amaxes,
     }
   };
   placeEverything();
+  if (reserve(bytes))
+    placeEverything();
+  return tensors;
+}
+
+/// Makes the memory at least this large. Returns true if it has moved.
+bool NcclCollectives::reserve(int64_t bytes) {
   if (bytes <= memoryBytes)
-    return tensors;
+    return false;
   // No earlier bucket is in flight.
   if (memory)
     driver.check(driver.cuMemFree_v2(memory), "free memory");
@@ -270,8 +286,7 @@ NcclCollectives::placeAll(const std::vector<Reduction> &bucket, Tensor &amaxes,
   driver.check(driver.cuMemAlloc_v2(&memory, bytes),
                str("allocate ", bytesText(bytes), " for what ranks reduce"));
   memoryBytes = bytes;
-  placeEverything();
-  return tensors;
+  return true;
 }
 
 /// Each rank sends every other its slice, reduces what it receives in rank
@@ -298,7 +313,7 @@ void NcclCollectives::reduceSlices(const std::vector<Tensor> &tensors) {
     copy(tensor.pieces + me * bytes, tensor.wire + begin, bytes);
     launch(kernels.reduce, slice.count, tensor.what().wire, tensor.what().dtype,
            tensor.what().reduction, tensor.pieces, bytes, ranks, slice.count,
-           addressOf(tensor.reduction.control), tensor.saturated,
+           addressOf(tensor.reduction.control), tensor.saturated, tensor.source,
            tensor.result + begin);
     if (tensor.reduction.isFromOwner()) {
       Slice owned = tensor.reduction.owned(me);
@@ -353,7 +368,44 @@ void NcclCollectives::updateMus(std::vector<Tensor> &tensors,
   for (const Tensor &tensor : tensors)
     if (isFloat8(tensor.what().wire))
       launch(kernels.update, 1, addressOf(tensor.reduction.control),
-             tensor.saturated, tensor.what().elements, group.size());
+             tensor.saturated, tensor.what().elements, group.size(), tensor.mu);
+}
+
+/// Copies the reports to the host, behind the work that makes them.
+void NcclCollectives::fetchReports(const Reports &reports) {
+  if (reports.bytes() > hostBytes) {
+    if (hostReports)
+      driver.check(driver.cuMemFreeHost(hostReports),
+                   "free memory of the host");
+    hostReports = nullptr;
+    hostBytes = 0;
+    driver.check(driver.cuMemHostAlloc(&hostReports, reports.bytes(), 0),
+                 "allocate memory of the host for reports of collectives");
+    hostBytes = reports.bytes();
+  }
+  driver.check(driver.cuMemcpyDtoHAsync_v2(hostReports, reports.at,
+                                           reports.bytes(), stream),
+               "copy reports of collectives");
+}
+
+/// Notes what the reports say, once they are on the host.
+void NcclCollectives::noteReports(const std::vector<Tensor> &tensors,
+                                  const Reports &reports) {
+  auto *numbers = static_cast<const int64_t *>(hostReports);
+  auto *mus = reinterpret_cast<const float *>(numbers + 2 * reports.tensors);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const fp8_all_reduce &what = tensors[i].what();
+    int64_t distance = numbers[reports.tensors + i];
+    if (distance > 0)
+      group.noteNonFinite(tensors[i].number, group.size() - distance,
+                          what.label);
+    if (isFloat8(what.wire))
+      group.noteScale(
+          {what.label ? what.label : "", tensors[i].reduction.slice, mus[2 * i],
+           mus[2 * i + 1],
+           static_cast<double>(numbers[i]) /
+               static_cast<double>(std::max<int64_t>(what.elements, 1))});
+  }
 }
 
 std::vector<int64_t>
@@ -363,8 +415,11 @@ NcclCollectives::reduce(const std::vector<Reduction> &bucket,
   sent = 0;
   try {
     Tensor amaxes, saturated;
-    std::vector<Tensor> tensors = placeAll(bucket, amaxes, saturated);
-    clear(saturated.wire, saturated.what().elements * 8);
+    Reports reports(static_cast<int64_t>(bucket.size()));
+    std::vector<Tensor> tensors = placeAll(bucket, amaxes, saturated, reports);
+    for (Tensor &tensor : tensors)
+      tensor.number = group.countCollective();
+    clear(reports.at, reports.bytes());
     agreeOnScales(tensors, amaxes);
     for (const Tensor &tensor : tensors)
       if (tensor.isNarrow())
@@ -382,7 +437,9 @@ NcclCollectives::reduce(const std::vector<Reduction> &bucket,
                tensor.exponents, addressOf(tensor.reduction.control),
                group.size(), addressOf(tensor.reduction.out));
     updateMus(tensors, saturated);
+    fetchReports(reports);
     waitForGPU(enqueued);
+    noteReports(tensors, reports);
   } catch (...) {
     abort();
     throw;
@@ -395,12 +452,35 @@ NcclCollectives::reduce(const std::vector<Reduction> &bucket,
 // Exchanges
 //===----------------------------------------------------------------------===//
 
+/// Enqueues the check for values that are not finite (Exchange.cpp). Returns
+/// false if nothing is to be checked.
+bool NcclCollectives::checkWhatIsSent(const Exchange &exchange,
+                                      const std::vector<Part> &parts) {
+  const fp8_exchange &what = exchange.what;
+  bool sends = std::any_of(parts.begin(), parts.end(),
+                           [](const Part &part) { return part.from; });
+  if (!sends || what.dtype < 0)
+    return false;
+  Reports reports(1);
+  reserve(reports.bytes());
+  reports.at = memory;
+  clear(reports.at, reports.bytes());
+  int64_t size = fp8_dtype_size(static_cast<fp8_dtype>(what.dtype));
+  int64_t elements = inputBytes(what) / size;
+  launch(kernels.check, elements, what.dtype, addressOf(exchange.in), elements,
+         what.summed, reports.saturated(0));
+  fetchReports(reports);
+  return true;
+}
+
 void NcclCollectives::exchange(const Exchange &exchange,
                                const std::function<void()> &enqueued) {
   device.makeCurrent();
   sent = 0;
   try {
     std::vector<Part> parts = partsOf(exchange, group.rank());
+    int64_t number = group.countCollective();
+    bool isChecked = checkWhatIsSent(exchange, parts);
     bool receivesAny = std::any_of(parts.begin(), parts.end(),
                                    [](const Part &part) { return part.to; });
     // StableHLO specifies zeros for ranks that receive nothing.
@@ -421,6 +501,8 @@ void NcclCollectives::exchange(const Exchange &exchange,
         copy(addressOf(part.to), addressOf(part.from),
              exchange.what.part_bytes);
     waitForGPU(enqueued);
+    if (isChecked && static_cast<const int64_t *>(hostReports)[0] != 0)
+      group.noteNonFinite(number, group.rank(), exchange.what.label);
   } catch (...) {
     abort();
     throw;

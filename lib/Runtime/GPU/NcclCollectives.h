@@ -35,11 +35,26 @@ public:
 private:
   struct Kernels {
     cuda::Module module = nullptr;
-    cuda::Function amax, scales, encode, reduce, decode, update;
+    cuda::Function amax, scales, encode, reduce, decode, update, check;
   };
   /// A reduction with its addresses on the GPU.
   struct Tensor;
-  class Workspace;
+  /// What the kernels report of each tensor of a bucket, in arrays one behind
+  /// another: saturated codes, the rank with a value that is not finite (its
+  /// distance from the number of ranks, or 0), and mu with its age.
+  struct Reports {
+    explicit Reports(int64_t tensors) : tensors(tensors) {}
+    int64_t bytes() const { return tensors * 24; }
+    int64_t tensors;
+    cuda::DevicePointer at = 0;
+    cuda::DevicePointer saturated(int64_t i) const { return at + i * 8; }
+    cuda::DevicePointer source(int64_t i) const {
+      return at + (tensors + i) * 8;
+    }
+    cuda::DevicePointer mu(int64_t i) const {
+      return at + (2 * tensors + i) * 8;
+    }
+  };
 
   void check(nccl::Status status, const std::string &what);
   void waitFor(const std::function<bool()> &isDone);
@@ -56,8 +71,14 @@ private:
   void open();
   void waitForGPU(const std::function<void()> &enqueued);
   void abort();
+  bool reserve(int64_t bytes);
+  bool checkWhatIsSent(const Exchange &exchange,
+                       const std::vector<Part> &parts);
+  void fetchReports(const Reports &reports);
+  void noteReports(const std::vector<Tensor> &tensors, const Reports &reports);
   std::vector<Tensor> placeAll(const std::vector<Reduction> &bucket,
-                               Tensor &amaxes, Tensor &saturated);
+                               Tensor &amaxes, Tensor &saturated,
+                               Reports &reports);
   void agreeOnScales(std::vector<Tensor> &tensors, Tensor &amaxes);
   void reduceSlices(const std::vector<Tensor> &tensors);
   void updateMus(std::vector<Tensor> &tensors, Tensor &saturated);
@@ -71,6 +92,8 @@ private:
   Kernels kernels;
   cuda::DevicePointer memory = 0;
   int64_t memoryBytes = 0;
+  void *hostReports = nullptr; // pinned
+  int64_t hostBytes = 0;
   nccl::Comm comm = nullptr;
   int64_t sent = 0;
 };

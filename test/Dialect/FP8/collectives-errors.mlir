@@ -167,3 +167,71 @@ func.func @row_blocks(%s: tensor<2xui64>) -> tensor<2xui64> {
   %0 = fp8.row_state %s blocks = -1 : tensor<2xui64>
   return %0 : tensor<2xui64>
 }
+
+// -----
+
+func.func @slices(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  // expected-error@+1 {{expected slices of size 1 along the leading dimension of 'tensor<4x8xf32>' but got 8 slices}}
+  %0 = fp8.all_reduce sum %x slices = 8 : tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @mu_of_slices(%x: tensor<4x8xf32>, %mu: tensor<2xf32>) -> tensor<4x8xf32> {
+  // expected-error@+1 {{expected mu to be two numbers of f32 for each slice but got 'tensor<2xf32>'}}
+  %0, %1 = fp8.all_reduce sum %x mu %mu wire = f8E5M2 slices = 4 : tensor<4x8xf32>, tensor<2xf32> -> tensor<2xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+fp8.schedule @one_or_several(%x: memref<4x8xf32>) {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{expected one slice but got several}}
+  %0 = fp8.start_all_reduce sum %x into %x slice %c0 slices = 4 : memref<4x8xf32>
+  fp8.wait %0 (%x, %x) : memref<4x8xf32>, memref<4x8xf32>
+  fp8.return
+}
+
+// -----
+
+fp8.schedule @no_collectives(%x: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  // expected-error@+1 {{expected the handle of fp8.collectives}}
+  %0 = fp8.start_all_reduce sum %x into %x slice %c0 of %c0 : memref<8xf32>
+  fp8.return
+}
+
+// -----
+
+fp8.schedule @no_slice(%x: memref<8xf32>) {
+  %all = fp8.collectives
+  // expected-error@+1 {{expected the index of a slice}}
+  %0 = fp8.start_all_reduce sum %x into %x of %all : memref<8xf32>
+  fp8.wait %all (%x, %x) : memref<8xf32>, memref<8xf32>
+  fp8.return
+}
+
+// -----
+
+fp8.schedule @two_numbers(%x: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %all = fp8.collectives
+  // expected-error@+1 {{expected one number for all of its collectives}}
+  %0 = fp8.start_all_reduce sum %x into %x slice %c0 of %all number = 0 : memref<8xf32>
+  %1 = fp8.start_all_reduce sum %x into %x slice %c0 of %all number = 1 : memref<8xf32>
+  fp8.wait %all (%x, %x) : memref<8xf32>, memref<8xf32>
+  fp8.return
+}
+
+// -----
+
+fp8.schedule @own_wait(%x: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %all = fp8.collectives
+  // expected-error@+1 {{expected the wait to have the handle of fp8.collectives}}
+  %0 = fp8.start_all_reduce sum %x into %x slice %c0 of %all : memref<8xf32>
+  fp8.wait %0 (%x, %x) : memref<8xf32>, memref<8xf32>
+  fp8.return
+}

@@ -131,8 +131,18 @@ def recipe(name, *all_reduce):
 wires = {"exact": [], "bf16-wire": ["all_reduce: {format: bf16}"], "e4m3-wire": ["all_reduce: {format: f8E4M3FN}"], "e5m2-wire": ["all_reduce: {format: f8E5M2, tile: 1x128}"]}
 cases = {name: ["--recipe", recipe(name, *lines)] for name, lines in wires.items()}
 cases |= {"zero": [*cases["exact"], "--zero", 1], "sharded": cases["exact"], "decides": cases["exact"], "stacks": [*cases["exact"], "--zero", 1]}
+cases |= {"stacks-e4m3": [*cases["e4m3-wire"], "--trace"], "stacks-e4m3-zero": [*cases["e4m3-wire"], "--zero", 1, "--trace"]}
+
+
+def scales(out):
+    """Returns what the trace says of the scales of gradients on the wire, step by step."""
+    lines = [json.loads(line) for line in (out / "trace.jsonl").read_text().splitlines()]
+    return [{name: row for name, row in line["tensors"].items() if name.startswith("gradient ")} for line in lines]
+
+
 for name, options in cases.items():
-    files = elementwise(name if name in ("sharded", "decides", "stacks") else "")
+    kind = name.partition("-")[0]
+    files = elementwise(kind if kind in ("sharded", "decides", "stacks") else "")
     expected = run(folder / f"{name}-cpu", files, *options)
     got = run(folder / f"{name}-gpu", files, *options, *GPU)
     assert got == expected, f"{name}: expected losses {expected} but got {got}"
@@ -140,6 +150,11 @@ for name, options in cases.items():
     different = [path for path in want if want[path].tobytes() != found[path].tobytes()]
     assert want.keys() == found.keys() and len(want) > 5 and not different, f"{name}: expected the same state but got others for {different}"
     print(f"{name}: {len(got)} losses and {len(want)} tensors with the bits of CPUs")
+    if "--trace" in options:
+        want_scales = scales(folder / f"{name}-cpu")
+        rows = [row for step in want_scales for row in step.values()]
+        assert len(rows) == 12 and all(len(row[key]) == 5 for row in rows for key in ("mu", "mu_age", "saturation")), f"expected scales of two stacks but got {want_scales}"
+        assert scales(folder / f"{name}-gpu") == want_scales, f"{name}: expected the trace {want_scales}"
     if name == "decides":
         counts = [json.loads((folder / f"{name}-gpu-counts-{rank}").read_text()) for rank in range(2)]
         assert all(each["branches"] == 4 and each["kernels"] == 0 for each in counts), f"expected graphs alone, of which 4 of 6 take a branch, but got {counts}"
@@ -147,7 +162,21 @@ for name, options in cases.items():
     found = checkpoint(folder / f"{name}-nccl")
     different = [path for path in want if want[path].tobytes() != found[path].tobytes()]
     assert got == expected and want.keys() == found.keys() and not different, f"{name}: expected NCCL's losses to be {expected} but got {got}, and others for {different}"
+    if "--trace" in options:
+        assert scales(folder / f"{name}-nccl") == want_scales, f"{name}: expected NCCL's trace to be {want_scales}"
 
+
+# In the third of these steps the second rank has a NaN in its rows: what it sums, or exchanges, is NaN.
+for kind in ("", "sharded"):
+    files = elementwise(kind)
+    bad = {key: value.copy() for key, value in t.load_tensors(folder / "rows200.safetensors").items()}
+    bad["y"][21, 7] = np.nan
+    save_file(bad, folder / "bad.safetensors")
+    files = [str(word).replace("rows200.safetensors", "bad.safetensors") for word in files]
+    for settings in ({}, NCCL):
+        ended = start(folder / "bad", files, ["--recipe", "none", "--overwrite", *GPU], settings)
+        told = [output for output, _ in ended if "rank 1 of 2 was the first with such a value, in its part of" in output and "of step 3;" in output]
+        assert len(told) == 1 and [status for _, status in ended] == [3, 3], f"expected rank 1 to be named once but got {ended}"
 
 # A profile names the transport, but runs kernels one by one. Both ranks have NCCL's library, since the lowest rank with a
 # reason is named.

@@ -52,11 +52,21 @@ template <typename OpT> static LogicalResult verifyReduction(OpT op) {
     return op.emitOpError(isF8(op.getWire())
                               ? "expected mu where the wire is f8 but got none"
                               : "expected no mu where the wire is not f8");
+  if (op.getSlices() &&
+      (type.getRank() == 0 || type.getDimSize(0) < 1 ||
+       type.getDimSize(0) != static_cast<int64_t>(*op.getSlices())))
+    return op.emitOpError("expected slices of size 1 along the leading "
+                          "dimension of ")
+           << type << " but got " << *op.getSlices() << " slices";
   if (op.getMu()) {
     auto mu = cast<ShapedType>(op.getMu().getType());
-    if (!mu.getElementType().isF32() || mu.getShape() != ArrayRef<int64_t>{2})
-      return op.emitOpError("expected mu to be two numbers of f32 but got ")
-             << mu;
+    SmallVector<int64_t> shape;
+    if (op.getSlices())
+      shape.push_back(static_cast<int64_t>(*op.getSlices()));
+    shape.push_back(2);
+    if (!mu.getElementType().isF32() || mu.getShape() != ArrayRef(shape))
+      return op.emitOpError("expected mu to be two numbers of f32")
+             << (op.getSlices() ? " for each slice" : "") << " but got " << mu;
   }
   if (std::optional<uint64_t> block = op.getBlock()) {
     if (!isF8(op.getWire()))
@@ -76,7 +86,8 @@ void AllReduceOp::build(OpBuilder &builder, OperationState &state,
                         Reduction reduction, Value input, StringAttr label,
                         IntegerAttr shard) {
   build(builder, state, input.getType(), /*new_mu=*/Type(), reduction, input,
-        /*mu=*/Value(), Wire::None, /*block=*/IntegerAttr(), shard, label);
+        /*mu=*/Value(), Wire::None, /*block=*/IntegerAttr(), shard,
+        /*slices=*/IntegerAttr(), label);
 }
 
 LogicalResult AllReduceOp::verify() {
@@ -187,6 +198,13 @@ void StartAllReduceOp::getEffects(Effects &effects) {
   }
 }
 
+template <typename OpT> static LogicalResult verifyNumber(OpT op) {
+  if (std::optional<int64_t> number = op.getNumber(); number && *number < 0)
+    return op.emitOpError("expected a number that is not negative but got ")
+           << *number;
+  return success();
+}
+
 /// Checks that there is one wait, in the block of the start.
 template <typename OpT> static LogicalResult verifyStart(OpT op) {
   if (!op.getHandle().hasOneUse())
@@ -194,14 +212,33 @@ template <typename OpT> static LogicalResult verifyStart(OpT op) {
   auto wait = dyn_cast<WaitOp>(*op.getHandle().user_begin());
   if (!wait || wait->getBlock() != op->getBlock())
     return op.emitOpError("expected one fp8.wait for its handle, in its block");
-  if (std::optional<int64_t> number = op.getNumber(); number && *number < 0)
-    return op.emitOpError("expected a number that is not negative but got ")
-           << *number;
-  return success();
+  return verifyNumber(op);
+}
+
+/// Checks a start that a wait behind a loop ends.
+static LogicalResult verifyInLoop(StartAllReduceOp op) {
+  auto all = op.getCollectives().getDefiningOp<CollectivesOp>();
+  if (!all)
+    return op.emitOpError("expected the handle of fp8.collectives");
+  // A loop that was unrolled has copies.
+  for (Operation *user : all->getUsers())
+    if (auto other = dyn_cast<StartAllReduceOp>(user);
+        other && other.getNumber() != op.getNumber())
+      return op.emitOpError("expected one number for all of its collectives");
+  if (!op.getSlice())
+    return op.emitOpError("expected the index of a slice");
+  if (!op.getHandle().use_empty())
+    return op.emitOpError("expected the wait to have the handle of "
+                          "fp8.collectives");
+  return verifyNumber(op);
 }
 
 LogicalResult StartAllReduceOp::verify() {
-  return failure(failed(verifyStart(*this)) || failed(verifyReduction(*this)));
+  if (getSlice() && getSlices())
+    return emitOpError("expected one slice but got several");
+  if (failed(getCollectives() ? verifyInLoop(*this) : verifyStart(*this)))
+    return failure();
+  return verifyReduction(*this);
 }
 
 void StartExchangeOp::getEffects(Effects &effects) {
@@ -229,9 +266,13 @@ void WaitOp::getEffects(Effects &effects) {
 
 LogicalResult WaitOp::verify() {
   Operation *start = getHandle().getDefiningOp();
+  if (isa_and_present<CollectivesOp>(start))
+    return success();
   if (!isa_and_present<StartAllReduceOp, StartExchangeOp>(start))
     return emitOpError("expected the handle of a collective");
-  if (getBuffers() != start->getOperands())
+  auto reduction = dyn_cast<StartAllReduceOp>(start);
+  if (getBuffers() !=
+      (reduction ? reduction.getBuffers() : OperandRange(start->getOperands())))
     return emitOpError("expected the buffers of the collective, in its order");
   return success();
 }

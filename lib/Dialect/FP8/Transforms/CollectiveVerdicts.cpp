@@ -19,8 +19,10 @@ static int64_t bytesSent(AllReduceOp reduce) {
     return 2 * byteSize(type);
   if (reduce.getWire() == Wire::BF16)
     return 4 * elements;
-  int64_t block = static_cast<int64_t>(reduce.getBlock().value_or(elements));
-  auto scales = static_cast<int64_t>(llvm::divideCeil(elements, block));
+  auto slices = static_cast<int64_t>(reduce.getSlices().value_or(1));
+  int64_t slice = elements / slices;
+  auto block = static_cast<int64_t>(reduce.getBlock().value_or(slice));
+  auto scales = slices * static_cast<int64_t>(llvm::divideCeil(slice, block));
   return 2 * (elements + 4 * scales);
 }
 

@@ -111,6 +111,12 @@ Value CollectiveLowering::mergeInto(Value parts, int64_t dim) {
   return reshape(parts, shape);
 }
 
+/// Returns whether a collective adds what it moves.
+static bool addsParts(Operation *op) {
+  return isa<AllReduceOp, ReduceScatterOp>(op) &&
+         isa<AddOp>(op->getRegion(0).front().front());
+}
+
 Value CollectiveLowering::exchange(fp8::ExchangeKind kind, Value value,
                                    DenseIntElementsAttr ranks) {
   RankedTensorType type = typeOf(value);
@@ -120,7 +126,10 @@ Value CollectiveLowering::exchange(fp8::ExchangeKind kind, Value value,
     type = type.clone(shape);
   }
   auto label = builder.getStringAttr(op->getName().stripDialect());
-  return fp8::ExchangeOp::create(builder, loc, type, kind, value, ranks, label);
+  auto moved =
+      fp8::ExchangeOp::create(builder, loc, type, kind, value, ranks, label);
+  moved.setSummed(addsParts(op));
+  return moved;
 }
 
 LogicalResult CollectiveLowering::checkGroups(DenseIntElementsAttr groups) {

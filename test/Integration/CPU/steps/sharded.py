@@ -14,8 +14,9 @@ from jax.sharding import Mesh, PartitionSpec as P
 from models import *
 
 # Losses are JAX's to 1e-6. Sums have another order than in XLA. Their rounding errors are relative to
-# the terms of a sum, of which little may be left in a bias, a moment or a norm.
-EXACT = dict(loss_bound=1e-6, bound=5e-6)
+# the terms of a sum, of which little may be left in a bias, a moment or a norm. The largest measured
+# difference is 8e-6 with AVX2 and 5e-6 with AVX-512, whose vectors XLA adds in another order.
+EXACT = dict(loss_bound=1e-6, bound=2e-5)
 # Layers in bf16, where another order of a sum may round a value to its neighbour.
 BF16 = dict(loss_bound=2e-3, bound=5e-2)
 

@@ -125,6 +125,12 @@ def FP8_AllReduceOp : FP8_Collective<"all_reduce", [Pure, AllTypesMatch<["input"
     from the owner to all ranks. If the shard has slices, each with an owner,
     both hold for every slice.
 
+    With `slices` the tensor is a stack, such as the gradients of all layers,
+    with so many slices along its leading dimension. On an f8 wire each slice
+    travels as a tensor of its own: `mu` has a row for each, and blocks do not
+    cross slices. On other wires `slices` changes no bit. A schedule may reduce
+    a slice as soon as the loop that makes the stack has written it.
+
     The op has no side effect that one rank can see, but all ranks must execute
     the same collectives in the same order: no branch or loop around them may
     have a condition that differs by rank. The `label` names the op in profiles
@@ -140,6 +146,7 @@ def FP8_AllReduceOp : FP8_Collective<"all_reduce", [Pure, AllTypesMatch<["input"
       %2, %mu_new = fp8.all_reduce sum %g mu %mu wire = f8E4M3FN block = 128 : tensor<64x32xf32>, tensor<2xf32> -> tensor<2xf32>
       %3 = fp8.all_reduce sum %g shard = 1 : tensor<64x32xf32>
       %4 = fp8.all_reduce owner %3 shard = 1 : tensor<64x32xf32>
+      %5 = fp8.all_reduce mean %g slices = 64 : tensor<64x32xf32>
       return %0, %1, %2, %mu_new : tensor<64x32xf32>, tensor<f32>, tensor<64x32xf32>, tensor<2xf32>
     }
     ```
@@ -149,11 +156,12 @@ def FP8_AllReduceOp : FP8_Collective<"all_reduce", [Pure, AllTypesMatch<["input"
                        DefaultValuedAttr<FP8_WireAttr, "::mlir::fp8::Wire::None">:$wire,
                        OptionalAttr<I64Attr>:$block,
                        OptionalAttr<I64Attr>:$shard,
+                       OptionalAttr<I64Attr>:$slices,
                        OptionalAttr<StrAttr>:$label);
   let results = (outs AnyStaticShapeTensor:$result, Optional<FP8_F32Tensor>:$new_mu);
   let assemblyFormat = [{
     `` $reduction $input (`mu` $mu^)? (`wire` `=` `` $wire^)? (`block` `=` $block^)?
-    (`shard` `=` $shard^)? (`label` `=` $label^)? attr-dict `:` type($input) (`,` type($mu)^ `->` type($new_mu))?
+    (`shard` `=` $shard^)? (`slices` `=` $slices^)? (`label` `=` $label^)? attr-dict `:` type($input) (`,` type($mu)^ `->` type($new_mu))?
   }];
   let builders = [
     // Reduces one tensor exactly, without a narrower wire format.
@@ -165,7 +173,7 @@ def FP8_AllReduceOp : FP8_Collective<"all_reduce", [Pure, AllTypesMatch<["input"
 }
 
 def FP8_StartAllReduceOp : FP8_Collective<"start_all_reduce", [
-    AllTypesMatch<["input", "result"]>,
+    AllTypesMatch<["input", "result"]>, AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Begin a reduction over all ranks, on buffers";
   let description = [{
@@ -174,6 +182,11 @@ def FP8_StartAllReduceOp : FP8_Collective<"start_all_reduce", [
     owns its buffers, including `mu`, until the `fp8.wait` for its handle, in
     the same block. The `number` identifies it among all collectives and
     launches of its schedule; the last pass of stage 4 assigns it.
+
+    `slices` is as for `fp8.all_reduce`, until `fp8-slice-collectives` splits the
+    op into those of its slices. `slice` is the index of such a slice: with a
+    `shard`, its owner gets it. What a loop starts is `of` the collectives that
+    one `fp8.wait` behind the loop ends (`fp8.collectives`).
 
     Example:
 
@@ -187,18 +200,58 @@ def FP8_StartAllReduceOp : FP8_Collective<"start_all_reduce", [
   }];
   let arguments = (ins FP8_ReductionAttr:$reduction, AnyStaticShapeMemRef:$input,
                        AnyStaticShapeMemRef:$result, Optional<AnyStaticShapeMemRef>:$mu,
+                       Optional<Index>:$slice, Optional<Index>:$collectives,
                        DefaultValuedAttr<FP8_WireAttr, "::mlir::fp8::Wire::None">:$wire,
                        OptionalAttr<I64Attr>:$block,
                        OptionalAttr<I64Attr>:$shard,
+                       OptionalAttr<I64Attr>:$slices,
                        OptionalAttr<StrAttr>:$label,
                        OptionalAttr<I64Attr>:$number);
   let results = (outs Index:$handle);
   let assemblyFormat = [{
-    `` $reduction $input `into` $result (`mu` $mu^ `:` type($mu))? (`wire` `=` `` $wire^)?
-    (`block` `=` $block^)? (`shard` `=` $shard^)? (`label` `=` $label^)? (`number` `=` $number^)? attr-dict
-    `:` type($input)
+    `` $reduction $input `into` $result (`mu` $mu^ `:` type($mu))? (`slice` $slice^)? (`of` $collectives^)?
+    (`wire` `=` `` $wire^)? (`block` `=` $block^)? (`shard` `=` $shard^)? (`slices` `=` $slices^)?
+    (`label` `=` $label^)? (`number` `=` $number^)? attr-dict `:` type($input)
+  }];
+  let extraClassDeclaration = [{
+    /// Returns the buffers: the input, the result, and mu if there is one.
+    OperandRange getBuffers() {
+      return getOperation()->getOperands().take_front(getMu() ? 3 : 2);
+    }
   }];
   let hasVerifier = 1;
+}
+
+def FP8_CollectivesOp : FP8_Collective<"collectives", [Pure]> {
+  let summary = "A handle for collectives that are started in a loop";
+  let description = [{
+    The op does nothing: it makes the handle by which one `fp8.wait` behind a
+    loop waits for everything that an op of the loop has started `of` it. (If the
+    loop is unrolled, the copies of that op have one number.) Each start has a
+    slice of the buffers of the wait, which no other op may access between the
+    start and the wait.
+
+    Example:
+
+    ```mlir
+    fp8.schedule @step(%g: memref<4x64xf32>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %c64 = arith.constant 64 : index
+      %all = fp8.collectives
+      scf.for %i = %c0 to %c4 step %c1 {
+        %offset = arith.muli %i, %c64 : index
+        %part = fp8.subbuffer %g[%offset] : memref<4x64xf32> to memref<64xf32>
+        %0 = fp8.start_all_reduce mean %part into %part slice %i of %all : memref<64xf32>
+      }
+      fp8.wait %all (%g, %g) : memref<4x64xf32>, memref<4x64xf32>
+      fp8.return
+    }
+    ```
+  }];
+  let results = (outs Index:$handle);
+  let assemblyFormat = "attr-dict";
 }
 
 def FP8_ExchangeOp : FP8_Collective<"exchange", [Pure]> {
@@ -219,7 +272,9 @@ def FP8_ExchangeOp : FP8_Collective<"exchange", [Pure]> {
     group, and gathers the results.
 
     As for `fp8.all_reduce`, all ranks must execute the same ops in the same
-    order.
+    order. `summed` says that the parts will be added: then an infinity is as
+    much a sign of an overflow as a NaN is, and messages about values that are
+    not finite name the rank that sent it.
 
     Example:
 
@@ -232,12 +287,19 @@ def FP8_ExchangeOp : FP8_Collective<"exchange", [Pure]> {
     ```
   }];
   let arguments = (ins FP8_ExchangeKindAttr:$kind, AnyStaticShapeTensor:$input,
-                       I64ElementsAttr:$ranks, OptionalAttr<StrAttr>:$label);
+                       I64ElementsAttr:$ranks, UnitAttr:$summed, OptionalAttr<StrAttr>:$label);
   let results = (outs AnyStaticShapeTensor:$result);
   let assemblyFormat = [{
-    `` $kind $input `ranks` `=` $ranks (`label` `=` $label^)? attr-dict
+    `` $kind $input `ranks` `=` $ranks (`summed` $summed^)? (`label` `=` $label^)? attr-dict
     `:` type($input) `->` type($result)
   }];
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::fp8::ExchangeKind":$kind,
+                   "::mlir::Value":$input, "::mlir::DenseIntElementsAttr":$ranks,
+                   "::mlir::StringAttr":$label), [{
+      build($_builder, $_state, result, kind, input, ranks, /*summed=*/false, label);
+    }]>
+  ];
   let hasVerifier = 1;
 }
 
@@ -261,10 +323,10 @@ def FP8_StartExchangeOp : FP8_Collective<"start_exchange", [
   }];
   let arguments = (ins FP8_ExchangeKindAttr:$kind, AnyStaticShapeMemRef:$input,
                        AnyStaticShapeMemRef:$result, I64ElementsAttr:$ranks,
-                       OptionalAttr<StrAttr>:$label, OptionalAttr<I64Attr>:$number);
+                       UnitAttr:$summed, OptionalAttr<StrAttr>:$label, OptionalAttr<I64Attr>:$number);
   let results = (outs Index:$handle);
   let assemblyFormat = [{
-    `` $kind $input `into` $result `ranks` `=` $ranks (`label` `=` $label^)?
+    `` $kind $input `into` $result `ranks` `=` $ranks (`summed` $summed^)? (`label` `=` $label^)?
     (`number` `=` $number^)? attr-dict `:` type($input) `->` type($result)
   }];
   let hasVerifier = 1;
@@ -342,8 +404,8 @@ def FP8_WaitOp : FP8_Collective<"wait", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Wait for a collective";
   let description = [{
-    Returns when the collective with this handle has ended. The operands are its
-    buffers, the input first. Until the wait no other op may write the input, or
+    Returns when the collective with this handle, or all collectives of it
+    (`fp8.collectives`), have ended. The operands are the buffers, the input first. Until the wait no other op may write the input, or
     read or write the other buffers.
 
     Example: see `fp8.start_all_reduce`.

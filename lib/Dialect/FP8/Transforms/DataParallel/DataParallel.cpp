@@ -377,6 +377,15 @@ StringRef DataParallelism::getReasonNotNarrowed(Value value) {
   return "";
 }
 
+/// Returns the shape of the mu of one iteration: two numbers for each slice.
+static SmallVector<int64_t> shapeOfMu(AllReduceOp reduce) {
+  SmallVector<int64_t> shape;
+  if (std::optional<uint64_t> slices = reduce.getSlices())
+    shape.push_back(static_cast<int64_t>(*slices));
+  shape.push_back(2);
+  return shape;
+}
+
 /// Replaces a reduction by one that travels as the recipe says.
 AllReduceOp DataParallelism::narrow(OpBuilder &builder, AllReduceOp reduce,
                                     Value mu) {
@@ -386,15 +395,40 @@ AllReduceOp DataParallelism::narrow(OpBuilder &builder, AllReduceOp reduce,
   auto narrow = AllReduceOp::create(
       builder, reduce.getLoc(), reduce.getType(0), mu ? mu.getType() : Type(),
       reduce.getReduction(), reduce.getInput(), mu, wire.format, block,
-      /*shard=*/IntegerAttr(), reduce.getLabelAttr());
+      /*shard=*/IntegerAttr(), reduce.getSlicesAttr(), reduce.getLabelAttr());
   narrow->setDiscardableAttrs(reduce->getDiscardableAttrDictionary());
   reduce.getResult().replaceAllUsesWith(narrow.getResult());
   reduce.erase();
   return narrow;
 }
 
+/// Returns the number of slices along the leading dimension of a stack that a
+/// loop makes, one in each iteration; 1 if `value` is none.
+static int64_t slicesOf(Value value) {
+  auto loop = value.getDefiningOp<stablehlo::WhileOp>();
+  ArrayRef<int64_t> shape = shapeOf(value);
+  if (!loop || shape.empty())
+    return 1;
+  Block &body = loop.getBody().front();
+  unsigned carry = cast<OpResult>(value).getResultNumber();
+  auto update = body.getTerminator()
+                    ->getOperand(carry)
+                    .getDefiningOp<stablehlo::DynamicUpdateSliceOp>();
+  BlockArgument stack = body.getArgument(carry);
+  if (!update || update.getOperand() != stack || !stack.hasOneUse() ||
+      shapeOf(update.getUpdate())[0] != 1 ||
+      shapeOf(update.getUpdate()).drop_front() != shape.drop_front())
+    return 1;
+  std::optional<LayerSlot> slot =
+      matchSlot(update.getStartIndices()[0], value.getType());
+  bool isEach = slot && slot->counter.getOwner() == &body &&
+                std::abs(slot->scale) == 1 && slot->count == shape[0];
+  return isEach ? shape[0] : 1;
+}
+
 /// Adds FP8-LM's automatic scale to the state, as zeros: it is not yet known. A
-/// reduction in a loop has one for each iteration.
+/// reduction in a loop has one for each iteration, and one of a stack has one
+/// for each slice.
 BlockArgument DataParallelism::addMu(AllReduceOp reduce,
                                      ArrayRef<LayerSlot> slots) {
   Builder builder(func.getContext());
@@ -407,7 +441,7 @@ BlockArgument DataParallelism::addMu(AllReduceOp reduce,
   SmallVector<int64_t> shape;
   for (const LayerSlot &slot : slots)
     shape.push_back(slot.count);
-  shape.push_back(2);
+  llvm::append_range(shape, shapeOfMu(reduce));
   auto type = RankedTensorType::get(shape, builder.getF32Type());
   unsigned index = func.getNumArguments();
   (void)func.insertArgument(
@@ -429,8 +463,9 @@ BlockArgument DataParallelism::addMu(AllReduceOp reduce,
 /// around them.
 void DataParallelism::addMus() {
   Accumulators mus(func);
-  auto type = RankedTensorType::get({2}, Float32Type::get(func.getContext()));
   for (AllReduceOp reduce : withoutMu) {
+    auto type = RankedTensorType::get(shapeOfMu(reduce),
+                                      Float32Type::get(func.getContext()));
     SmallVector<LayerSlot> slots = *slotsOfIterations(reduce->getBlock());
     unsigned mu =
         mus.add(addMu(reduce, slots), [&](OpBuilder &builder, Location,
@@ -488,6 +523,8 @@ LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
     reason = "a gradient, as all_reduce of the recipe says";
   reduce->setAttr(FP8Dialect::kWireReasonAttrName,
                   builder.getStringAttr(reason));
+  if (int64_t slices = slicesOf(value); sums && slices > 1)
+    reduce.setSlices(slices);
   if (isNarrow && wire.isFP8())
     withoutMu.push_back(reduce);
   else if (isNarrow)

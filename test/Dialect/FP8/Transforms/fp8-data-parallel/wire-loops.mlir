@@ -117,3 +117,45 @@ func.func public @unbounded(
   }
   return %0, %loss : tensor<8xf32>, tensor<f32>
 }
+
+// -----
+
+// A loop that stacks the gradients of layers, the last one first: the stack is reduced in slices, each with a mu.
+// CHECK-LABEL: func.func public @stack
+// F8-SAME: %[[MU:arg[0-9]+]]: tensor<3x2xf32> {fp8.kind = "other", fp8.path = "fp8.w.all_reduce.mu"
+// CHECK: %[[LOOP:.*]]:2 = stablehlo.while
+// F8: fp8.all_reduce mean %[[LOOP]]#1 mu %[[MU]] wire = f8E4M3FN slices = 3 label = "gradient w"
+// BF16: fp8.all_reduce mean %[[LOOP]]#1 wire = bf16 slices = 3 label = "gradient w"
+func.func public @stack(
+    %w: tensor<3x8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<3x8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<3x8xf32>
+  %n = stablehlo.constant dense<48.0> : tensor<f32>
+  %i0 = stablehlo.constant dense<0> : tensor<i32>
+  %i1 = stablehlo.constant dense<1> : tensor<i32>
+  %i2 = stablehlo.constant dense<2> : tensor<i32>
+  %i3 = stablehlo.constant dense<3> : tensor<i32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1] : (tensor<16x8xf32>, tensor<3x8xf32>) -> tensor<16x3xf32>
+  %yy = stablehlo.multiply %y, %y : tensor<16x3xf32>
+  %s = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<16x3xf32>, tensor<f32>) -> tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  %seed = stablehlo.constant dense<0.0416667> : tensor<16x3xf32>
+  %dy = stablehlo.multiply %y, %seed : tensor<16x3xf32>
+  %0:2 = stablehlo.while(%i = %i0, %g = %zeros) : tensor<i32>, tensor<3x8xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %i3, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.subtract %i2, %i : tensor<i32>
+    %2 = stablehlo.dynamic_slice %dy, %i0, %1, sizes = [16, 1] : (tensor<16x3xf32>, tensor<i32>, tensor<i32>) -> tensor<16x1xf32>
+    %3 = stablehlo.dot_general %2, %x, contracting_dims = [0] x [0] : (tensor<16x1xf32>, tensor<16x8xf32>) -> tensor<1x8xf32>
+    %4 = stablehlo.dynamic_update_slice %g, %3, %1, %i0 : (tensor<3x8xf32>, tensor<1x8xf32>, tensor<i32>, tensor<i32>) -> tensor<3x8xf32>
+    %5 = stablehlo.add %i, %i1 : tensor<i32>
+    stablehlo.return %5, %4 : tensor<i32>, tensor<3x8xf32>
+  }
+  %new = stablehlo.subtract %w, %0#1 : tensor<3x8xf32>
+  return %new, %loss : tensor<3x8xf32>, tensor<f32>
+}

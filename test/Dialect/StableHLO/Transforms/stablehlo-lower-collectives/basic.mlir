@@ -4,7 +4,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
   // A small tensor is gathered, and every rank reduces all of it.
   // CHECK-LABEL: func.func @small
   // CHECK-NEXT: %[[INIT:.*]] = stablehlo.constant dense<-0.000000e+00> : tensor<f32>
-  // CHECK-NEXT: %[[ALL:.*]] = fp8.exchange gather %arg0 ranks = dense<{{\[\[}}0, 1], [2, 3]]> : tensor<2x2xi64> label = "all_reduce" : tensor<4xf32> -> tensor<2x4xf32>
+  // CHECK-NEXT: %[[ALL:.*]] = fp8.exchange gather %arg0 ranks = dense<{{\[\[}}0, 1], [2, 3]]> : tensor<2x2xi64> summed label = "all_reduce" : tensor<4xf32> -> tensor<2x4xf32>
   // CHECK-NEXT: stablehlo.reduce(%[[ALL]] init: %[[INIT]]) applies stablehlo.add across dimensions = [0]
   func.func @small(%x: tensor<4xf32>) -> tensor<4xf32> {
     %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}> ({
