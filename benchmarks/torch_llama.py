@@ -133,13 +133,14 @@ def main():
     print(json.dumps({"compile_seconds": first if args.compile else None, "torch": torch.__version__}), flush=True)
     for line in sys.stdin:
         trainer.restart()
-        seconds, losses = [], []
+        seconds, cpu_seconds, losses = [], [], []
         for index in range(int(line)):
-            begin = time.perf_counter()
+            begin, cpu = time.perf_counter(), time.process_time()
             losses.append(trainer.step(tokens[index % len(tokens)]))
             seconds.append(time.perf_counter() - begin)
+            cpu_seconds.append(time.process_time() - cpu)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        print(json.dumps({"seconds": seconds, "losses": losses, "peak_rss": peak}), flush=True)
+        print(json.dumps({"seconds": seconds, "cpu_seconds": cpu_seconds, "losses": losses, "peak_rss": peak}), flush=True)
 
 
 if __name__ == "__main__":

@@ -325,17 +325,6 @@ static SmallVector<std::optional<unsigned>> bind(ArrayRef<TreeLeaf> targets,
   return out;
 }
 
-/// Returns the last key of a path; empty if it is only a number.
-static StringRef lastName(StringRef path) {
-  path = path.rtrim("]'\"");
-  StringRef key = path.substr(path.find_last_of("[.'\"/") + 1);
-  StringRef digits = key;
-  if (!digits.consume_front("result"))
-    digits.consume_front("arg");
-  bool counts = llvm::all_of(digits, llvm::isDigit);
-  return counts ? StringRef() : key;
-}
-
 /// Marks an argument as set once: no result replaces it, and the initial values
 /// contain it.
 void SignatureAnalyzer::setOnce(unsigned index) {
@@ -393,8 +382,8 @@ void SignatureAnalyzer::readInitialValues() {
     if (!source)
       continue;
     // A match by type alone only counts if one of the two has no name.
-    StringRef name = lastName(signature.args[index].path);
-    StringRef other = lastName(left[*source].path);
+    std::string name = fp8binding::nameOf(signature.args[index].path);
+    std::string other = fp8binding::nameOf(left[*source].path);
     if (name.empty() || other.empty() || name == other)
       setOnce(index);
   }

@@ -219,6 +219,11 @@ static bool isName(const std::string &key) {
   return key.find_first_not_of("0123456789", start) != std::string::npos;
 }
 
+std::string nameOf(const std::string &path) {
+  std::vector<std::string> keys = splitPath(path);
+  return !keys.empty() && isName(keys.back()) ? keys.back() : "";
+}
+
 /// Whether a type has so many unrelated values that it says nothing: scalars
 /// and integers (counters, keys of generators). Texts are those of the compiler
 /// (tensor<2xui32>) or of the runtime (u32[2]).

@@ -93,3 +93,10 @@ TEST(BindByPath, SaysWhatDoesNotFit) {
   EXPECT_EQ(binding.misshaped[0], (std::pair<int64_t, int64_t>(0, 0)));
   EXPECT_EQ(binding.extra, (Sources{2}));
 }
+
+TEST(NameOf, IsTheLastKeyUnlessThatIsAPosition) {
+  EXPECT_EQ(fp8binding::nameOf("opt_state[0].mu['w']"), "w");
+  EXPECT_EQ(fp8binding::nameOf("lr"), "lr");
+  for (const char *path : {"arg0", "result[1]", "result0", "state[3]", ""})
+    EXPECT_EQ(fp8binding::nameOf(path), "") << path;
+}

@@ -27,8 +27,8 @@
 
 namespace fp8binding {
 
-/// A tensor that has a path. Types are only compared, so that any text will do
-/// that is the same for the same type.
+/// A tensor that has a path. Types are texts of the compiler (tensor<2xui32>) or
+/// of the runtime (u32[2]), the same for the same type.
 struct Leaf {
   std::string path;
   std::string type;
@@ -50,6 +50,10 @@ Binding bindByPath(const std::vector<Leaf> &targets,
 
 /// The keys of a tree path, in the spelling of JAX or of a file.
 std::vector<std::string> splitPath(const std::string &path);
+
+/// The last key of a path if it says more than a position does: "lr", but not
+/// "0", "arg0" or "result[0]"; else "".
+std::string nameOf(const std::string &path);
 
 } // namespace fp8binding
 
