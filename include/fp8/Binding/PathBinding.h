@@ -27,8 +27,8 @@
 
 namespace fp8binding {
 
-/// A tensor that has a path. Types are texts of the compiler (tensor<2xui32>) or
-/// of the runtime (u32[2]), the same for the same type.
+/// A tensor that has a path. Types are texts of the compiler (tensor<2xui32>)
+/// or of the runtime (u32[2]), the same for the same type.
 struct Leaf {
   std::string path;
   std::string type;

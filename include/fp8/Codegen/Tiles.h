@@ -11,9 +11,12 @@ namespace mlir::fp8 {
 /// Returns the tile of a kernel that one task of a CPU computes.
 SmallVector<int64_t> cpuTileOf(KernelOp kernel);
 
-/// Returns the numbers of keys for which a tile of a causal attention gets code
-/// of its own; empty if there is only one.
-SmallVector<int64_t> keyCountsOf(KernelOp kernel);
+/// The most numbers of keys for which a tile of a causal attention gets code of
+/// its own. With n of them, (n + 1) / 2n of the products are computed.
+constexpr int64_t kMostKeyCountsOfCPU = 8, kMostKeyCountsOfGPU = 4;
+
+/// Returns these numbers, `most` at the most; empty if there is only one.
+SmallVector<int64_t> keyCountsOf(KernelOp kernel, int64_t most);
 
 /// Returns the first contraction of a kernel, which precedes all other ops.
 linalg::GenericOp contractionOf(KernelOp kernel);

@@ -38,10 +38,7 @@ constexpr int64_t kCopyTasks = 16;
 constexpr int64_t kFewTasks = 8;
 constexpr int64_t kManyColumns = 256;
 
-/// The numbers of keys for which a causal attention gets code of its own. With
-/// n of them, (n + 1) / 2n of the products are computed.
-constexpr int64_t kKeyCounts = 4;
-/// The least difference between two of these numbers.
+/// The least difference between two numbers of keys.
 constexpr int64_t kKeyStep = 256;
 
 } // namespace
@@ -181,15 +178,14 @@ SmallVector<int64_t> fp8::cpuTileOf(KernelOp kernel) {
   return tile;
 }
 
-SmallVector<int64_t> fp8::keyCountsOf(KernelOp kernel) {
+SmallVector<int64_t> fp8::keyCountsOf(KernelOp kernel, int64_t most) {
   std::optional<CausalKeys> keys = CausalKeys::find(kernel.getBody().front());
   SmallVector<int64_t> counts;
   if (keys && keys->keyLoop)
     return {keys->numKeys};
   if (!keys || keys->numKeys <= kKeyStep)
     return counts;
-  int64_t step =
-      llvm::alignTo(llvm::divideCeil(keys->numKeys, kKeyCounts), kKeyStep);
+  int64_t step = llvm::alignTo(llvm::divideCeil(keys->numKeys, most), kKeyStep);
   for (int64_t count = step; count < keys->numKeys; count += step)
     counts.push_back(count);
   counts.push_back(keys->numKeys);
@@ -204,8 +200,9 @@ public:
     for (auto kernel : getOperation().getOps<KernelOp>()) {
       if (kernel.isExternal() || kernel.getPlan())
         continue;
-      kernel.setPlanAttr(CPUPlanAttr::get(&getContext(), cpuTileOf(kernel),
-                                          keyCountsOf(kernel)));
+      kernel.setPlanAttr(
+          CPUPlanAttr::get(&getContext(), cpuTileOf(kernel),
+                           keyCountsOf(kernel, kMostKeyCountsOfCPU)));
     }
   }
 };
