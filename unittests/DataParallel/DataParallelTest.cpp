@@ -149,9 +149,8 @@ func.func public @main(
 }
 )mlir";
 
-/// Three layers whose gradients are clipped, each by its own norm, and added to
-/// the weights in a loop over layers.
-constexpr const char *kLayers = R"mlir(
+/// The loss of three layers, and the derivative of their results.
+const std::string kLossOfLayers = R"mlir(
 func.func public @main(
     %w: tensor<3x16x256xf32> loc("params['w']"), %x: tensor<ROWSx16xf32> loc("x"))
     -> (tensor<3x16x256xf32> {jax.result_info = "[0]['w']"}, tensor<f32> {jax.result_info = "[1]"}) {
@@ -159,6 +158,7 @@ func.func public @main(
   %one = stablehlo.constant dense<1.0> : tensor<f32>
   %i0 = stablehlo.constant dense<0> : tensor<i32>
   %i1 = stablehlo.constant dense<1> : tensor<i32>
+  %i2 = stablehlo.constant dense<2> : tensor<i32>
   %i3 = stablehlo.constant dense<3> : tensor<i32>
   %count = stablehlo.constant dense<COUNT> : tensor<f32>
   %ones = stablehlo.constant dense<1.0> : tensor<ROWSx3x256xf32>
@@ -170,15 +170,27 @@ func.func public @main(
   %loss = stablehlo.divide %s, %count : tensor<f32>
   %counts = stablehlo.broadcast_in_dim %count, dims = [] : (tensor<f32>) -> tensor<ROWSx3x256xf32>
   %dy = stablehlo.divide %y, %counts : tensor<ROWSx3x256xf32>
-  %g0 = stablehlo.dot_general %x, %dy, contracting_dims = [0] x [0] : (tensor<ROWSx16xf32>, tensor<ROWSx3x256xf32>) -> tensor<16x3x256xf32>
-  %g = stablehlo.transpose %g0, dims = [1, 0, 2] : (tensor<16x3x256xf32>) -> tensor<3x16x256xf32>
-  %empty = stablehlo.constant dense<0.0> : tensor<3x16x256xf32>
+)mlir";
+
+/// A loop over the layers that makes a stack, up to its body.
+const std::string kLoopOverLayers =
+    R"mlir(  %empty = stablehlo.constant dense<0.0> : tensor<3x16x256xf32>
   %0:2 = stablehlo.while(%i = %i0, %new = %empty) : tensor<i32>, tensor<3x16x256xf32>
   cond {
     %1 = stablehlo.compare LT, %i, %i3, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
     stablehlo.return %1 : tensor<i1>
   } do {
-    %1 = stablehlo.dynamic_slice %g, %i, %i0, %i0, sizes = [1, 16, 256] : (tensor<3x16x256xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x256xf32>
+)mlir";
+
+/// Gradients are clipped, each layer's by its own norm, and added to the
+/// weights in a loop over layers.
+const std::string kLayers =
+    kLossOfLayers +
+    R"mlir(  %g0 = stablehlo.dot_general %x, %dy, contracting_dims = [0] x [0] : (tensor<ROWSx16xf32>, tensor<ROWSx3x256xf32>) -> tensor<16x3x256xf32>
+  %g = stablehlo.transpose %g0, dims = [1, 0, 2] : (tensor<16x3x256xf32>) -> tensor<3x16x256xf32>
+)mlir" +
+    kLoopOverLayers +
+    R"mlir(    %1 = stablehlo.dynamic_slice %g, %i, %i0, %i0, sizes = [1, 16, 256] : (tensor<3x16x256xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x16x256xf32>
     %2 = stablehlo.multiply %1, %1 : tensor<1x16x256xf32>
     %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x16x256xf32>, tensor<f32>) -> tensor<f32>
     %4 = stablehlo.sqrt %3 : tensor<f32>
@@ -197,32 +209,9 @@ func.func public @main(
 
 /// The backward pass is a loop, from the last layer to the first, that stacks
 /// the layers' gradients.
-constexpr const char *kStacks = R"mlir(
-func.func public @main(
-    %w: tensor<3x16x256xf32> loc("params['w']"), %x: tensor<ROWSx16xf32> loc("x"))
-    -> (tensor<3x16x256xf32> {jax.result_info = "[0]['w']"}, tensor<f32> {jax.result_info = "[1]"}) {
-  %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  %i0 = stablehlo.constant dense<0> : tensor<i32>
-  %i1 = stablehlo.constant dense<1> : tensor<i32>
-  %i2 = stablehlo.constant dense<2> : tensor<i32>
-  %i3 = stablehlo.constant dense<3> : tensor<i32>
-  %count = stablehlo.constant dense<COUNT> : tensor<f32>
-  %ones = stablehlo.constant dense<1.0> : tensor<ROWSx3x256xf32>
-  %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1] : (tensor<ROWSx16xf32>, tensor<3x16x256xf32>) -> tensor<ROWSx3x256xf32>
-  %y = stablehlo.subtract %y0, %ones : tensor<ROWSx3x256xf32>
-  %yy = stablehlo.multiply %y, %y : tensor<ROWSx3x256xf32>
-  %sr = stablehlo.reduce(%yy init: %zero) applies stablehlo.add across dimensions = [1, 2] : (tensor<ROWSx3x256xf32>, tensor<f32>) -> tensor<ROWSxf32>
-  %s = stablehlo.reduce(%sr init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<ROWSxf32>, tensor<f32>) -> tensor<f32>
-  %loss = stablehlo.divide %s, %count : tensor<f32>
-  %counts = stablehlo.broadcast_in_dim %count, dims = [] : (tensor<f32>) -> tensor<ROWSx3x256xf32>
-  %dy = stablehlo.divide %y, %counts : tensor<ROWSx3x256xf32>
-  %empty = stablehlo.constant dense<0.0> : tensor<3x16x256xf32>
-  %0:2 = stablehlo.while(%i = %i0, %new = %empty) : tensor<i32>, tensor<3x16x256xf32>
-  cond {
-    %1 = stablehlo.compare LT, %i, %i3, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
-    stablehlo.return %1 : tensor<i1>
-  } do {
-    %1 = stablehlo.subtract %i2, %i : tensor<i32>
+const std::string kStacks =
+    kLossOfLayers + kLoopOverLayers +
+    R"mlir(    %1 = stablehlo.subtract %i2, %i : tensor<i32>
     %2 = stablehlo.dynamic_slice %dy, %i0, %1, %i0, sizes = [ROWS, 1, 256] : (tensor<ROWSx3x256xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<ROWSx1x256xf32>
     %3 = stablehlo.reshape %2 : (tensor<ROWSx1x256xf32>) -> tensor<ROWSx256xf32>
     %4 = stablehlo.dot_general %x, %3, contracting_dims = [0] x [0] : (tensor<ROWSx16xf32>, tensor<ROWSx256xf32>) -> tensor<16x256xf32>
@@ -420,7 +409,7 @@ void expectEqualBits(const Outcome &a, const Outcome &b) {
 constexpr int64_t kRows = 8, kSteps = 3;
 
 /// Compares N ranks with one process, and one rank with a step without ranks.
-void compare(const char *text, const Batch &initial,
+void compare(const std::string &text, const Batch &initial,
              const std::function<Batch(int64_t rows)> &makeBatch) {
   auto forRanks = load(forRows(text, kRows), /*dataParallel=*/true);
   ASSERT_TRUE(forRanks);
@@ -653,7 +642,7 @@ TEST(DataParallel, GradientsInAStackAreThoseOfAllRows) {
 namespace {
 /// Compares layers whose gradients differ by factors of 10 and travel in FP8
 /// with those that travel unchanged, and with dealt state.
-void compareLayersInFP8(const char *text) {
+void compareLayersInFP8(const std::string &text) {
   Random random;
   Batch initial{{"params['w']", random.normal(3 * 16 * 256)}};
   // The layers' gradients differ by factors of 10.

@@ -94,6 +94,15 @@ Slice resultOf(const Reduction &reduction, int64_t rank, int64_t ranks) {
   return reduction.isFromOwner() ? reduction.owned(rank) : Slice{0, 0};
 }
 
+void noteScale(fp8_group &group, const Reduction &reduction, const float *mu,
+               int64_t saturated) {
+  const fp8_all_reduce &what = reduction.what;
+  double share = static_cast<double>(saturated) /
+                 static_cast<double>(std::max<int64_t>(what.elements, 1));
+  group.noteScale(
+      {what.label ? what.label : "", reduction.slice, mu[0], mu[1], share});
+}
+
 //===----------------------------------------------------------------------===//
 // One tensor of a bucket
 //===----------------------------------------------------------------------===//
@@ -329,25 +338,12 @@ void Tensor::decode(Slice slice, const char *wire) const {
   }
 }
 
-/// Returns the type of the values that travel.
-static fp8_dtype wireType(const fp8_all_reduce &what) {
-  switch (what.wire) {
-  case FP8_WIRE_F8_E4M3FN:
-    return FP8_DTYPE_F8_E4M3FN;
-  case FP8_WIRE_F8_E5M2:
-    return FP8_DTYPE_F8_E5M2;
-  case FP8_WIRE_BF16:
-    return FP8_DTYPE_BF16;
-  default:
-    return static_cast<fp8_dtype>(what.dtype);
-  }
-}
-
 int64_t Tensor::findNonFinite(Slice slice,
                               const std::vector<const char *> &pieces,
                               const char *wire) const {
   bool isSum = what.reduction == FP8_REDUCE_SUM || isMean();
-  TensorType type{wireType(what), {slice.count}};
+  TensorType type{static_cast<fp8_dtype>(wireType(what.wire, what.dtype)),
+                  {slice.count}};
   if (!isSum || firstNonFinite(wire, type) < 0)
     return -1;
   for (size_t rank = 0; rank < pieces.size(); ++rank)
@@ -553,12 +549,8 @@ void Bucket::decode(int64_t rank, const char *wire) {
 /// Updates mu, and notes how the tensor has travelled.
 void Bucket::adaptScale(const Tensor &tensor) {
   float *control = tensor.reduction.control;
-  int64_t elements = tensor.what.elements;
-  updateMu(control, tensor.saturated, elements, tensor.ranks);
-  double share = static_cast<double>(tensor.saturated) /
-                 static_cast<double>(std::max<int64_t>(elements, 1));
-  group.noteScale({tensor.what.label ? tensor.what.label : "",
-                   tensor.reduction.slice, control[0], control[1], share});
+  updateMu(control, tensor.saturated, tensor.what.elements, tensor.ranks);
+  noteScale(group, tensor.reduction, control, tensor.saturated);
 }
 
 void Bucket::distribute(const std::vector<char> &mine) {

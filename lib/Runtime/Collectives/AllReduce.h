@@ -62,6 +62,11 @@ int64_t blockElements(const fp8_all_reduce &what);
 Slice sliceOf(const Reduction &reduction, int64_t rank, int64_t ranks);
 Slice resultOf(const Reduction &reduction, int64_t rank, int64_t ranks);
 
+/// For jobs: notes how a sum on an f8 wire has travelled: the next sum's mu and
+/// age, and how many codes of all ranks have saturated.
+void noteScale(fp8_group &group, const Reduction &reduction, const float *mu,
+               int64_t saturated);
+
 /// Splits the `sent` bytes of a rank over the reductions of a bucket: each gets
 /// its own bytes, and a share of the common ones (scales, counts).
 std::vector<int64_t> splitSentBytes(int64_t sent,

@@ -13,6 +13,20 @@
 
 namespace fp8::rt {
 
+/// Returns the type of values of `dtype` on a wire.
+inline int64_t wireType(int64_t wire, int64_t dtype) {
+  switch (wire) {
+  case FP8_WIRE_F8_E4M3FN:
+    return FP8_DTYPE_F8_E4M3FN;
+  case FP8_WIRE_F8_E5M2:
+    return FP8_DTYPE_F8_E5M2;
+  case FP8_WIRE_BF16:
+    return FP8_DTYPE_BF16;
+  default:
+    return dtype;
+  }
+}
+
 /// Combines the values of two ranks, the lower rank's first. NaN wins both
 /// maxima and minima; sums of integers wrap around.
 template <typename T> inline T combine(int64_t reduction, T first, T second) {

@@ -89,19 +89,26 @@ std::vector<Part> partsOf(const Exchange &exchange, int64_t rank) {
   return parts;
 }
 
+int64_t elementsToCheck(const fp8_exchange &what,
+                        const std::vector<Part> &parts) {
+  bool sends = std::any_of(parts.begin(), parts.end(),
+                           [](const Part &part) { return part.from; });
+  if (!sends || what.dtype < 0)
+    return 0;
+  return inputBytes(what) / static_cast<int64_t>(fp8_dtype_size(
+                                static_cast<fp8_dtype>(what.dtype)));
+}
+
 /// Notes that this rank sends a value that is not finite. An infinity is only
 /// noted where it will be summed: elsewhere it may be what the step means.
 static void noteWhatIsSent(fp8_group &group, const Exchange &exchange,
                            const std::vector<Part> &parts) {
   const fp8_exchange &what = exchange.what;
   int64_t number = group.countCollective();
-  bool sends = std::any_of(parts.begin(), parts.end(),
-                           [](const Part &part) { return part.from; });
-  if (!sends || what.dtype < 0)
+  int64_t count = elementsToCheck(what, parts);
+  if (count == 0)
     return;
   auto dtype = static_cast<fp8_dtype>(what.dtype);
-  int64_t size = fp8_dtype_size(dtype);
-  int64_t count = inputBytes(what) / size;
   int64_t at = firstNonFinite(exchange.in, {dtype, {count}});
   while (at >= 0 && at < count && !what.summed &&
          !std::isnan(elementAsDouble(exchange.in, dtype, at)))

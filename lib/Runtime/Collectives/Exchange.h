@@ -40,6 +40,11 @@ struct Part {
 };
 std::vector<Part> partsOf(const Exchange &exchange, int64_t rank);
 
+/// The elements of operand 0 that may be NaN or infinite, which is noted; 0 if
+/// this rank sends nothing, or no elements of a known type.
+int64_t elementsToCheck(const fp8_exchange &what,
+                        const std::vector<Part> &parts);
+
 /// A job of the group: all ranks come here, those in no pair too.
 void runExchange(fp8_group &group, const Exchange &exchange);
 

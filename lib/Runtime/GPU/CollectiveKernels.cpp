@@ -199,20 +199,6 @@ static void noteSource(int64_t dtype, const Pieces &pieces, int64_t i,
     }
 }
 
-/// Returns the type of the values that travel.
-static int64_t wireType(int64_t wire, int64_t dtype) {
-  switch (wire) {
-  case FP8_WIRE_F8_E4M3FN:
-    return FP8_DTYPE_F8_E4M3FN;
-  case FP8_WIRE_F8_E5M2:
-    return FP8_DTYPE_F8_E5M2;
-  case FP8_WIRE_BF16:
-    return FP8_DTYPE_BF16;
-  default:
-    return dtype;
-  }
-}
-
 static void reduceElement(int64_t wire, int64_t dtype, int64_t reduction,
                           const Pieces &pieces, int64_t i, const float *control,
                           uint64_t *saturated, char *out) {

@@ -400,11 +400,7 @@ void NcclCollectives::noteReports(const std::vector<Tensor> &tensors,
       group.noteNonFinite(tensors[i].number, group.size() - distance,
                           what.label);
     if (isFloat8(what.wire))
-      group.noteScale(
-          {what.label ? what.label : "", tensors[i].reduction.slice, mus[2 * i],
-           mus[2 * i + 1],
-           static_cast<double>(numbers[i]) /
-               static_cast<double>(std::max<int64_t>(what.elements, 1))});
+      noteScale(group, tensors[i].reduction, mus + 2 * i, numbers[i]);
   }
 }
 
@@ -457,16 +453,13 @@ NcclCollectives::reduce(const std::vector<Reduction> &bucket,
 bool NcclCollectives::checkWhatIsSent(const Exchange &exchange,
                                       const std::vector<Part> &parts) {
   const fp8_exchange &what = exchange.what;
-  bool sends = std::any_of(parts.begin(), parts.end(),
-                           [](const Part &part) { return part.from; });
-  if (!sends || what.dtype < 0)
+  int64_t elements = elementsToCheck(what, parts);
+  if (elements == 0)
     return false;
   Reports reports(1);
   reserve(reports.bytes());
   reports.at = memory;
   clear(reports.at, reports.bytes());
-  int64_t size = fp8_dtype_size(static_cast<fp8_dtype>(what.dtype));
-  int64_t elements = inputBytes(what) / size;
   launch(kernels.check, elements, what.dtype, addressOf(exchange.in), elements,
          what.summed, reports.saturated(0));
   fetchReports(reports);
