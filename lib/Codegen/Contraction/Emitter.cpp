@@ -199,6 +199,8 @@ void Emitter::panel(const Block &block, Value j, int64_t columns) {
   }
   tile.columns = columns;
   tile.steps = block.steps;
+  bool isOnly = plan.n.size <= plan.panelColumns();
+  Ref next = at(block.places.data[rhs], add(j, columns), plan.n.strides[rhs]);
   Ref outColumn = at(block.places.data[2], j, plan.n.strides[2]);
   auto rows = [&](Value i, int64_t count) {
     tile.rows = count;
@@ -208,6 +210,8 @@ void Emitter::panel(const Block &block, Value j, int64_t columns) {
     if (plan.scaled[rhs])
       tile.scales[1] = at(scaleLines[1], j, 1);
     placeLhs(block, i, tile);
+    if (plan.packRhs && !isOnly)
+      prefetchRhsPart(next, i, block.kEnd, columns);
     registerTile(tile);
   };
   int64_t full = plan.m.size / plan.rows * plan.rows;

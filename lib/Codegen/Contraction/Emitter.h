@@ -77,6 +77,9 @@ private:
   void packRowMajorLhs(Ref source, Ref panel, Value kEnd);
   void packLhsPanels(Ref source, Ref panel, Value kEnd);
   void packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns);
+  /// Prefetches the part of the panel at `source` that falls to the register
+  /// tile of row `i`, so that packing it will not wait for memory.
+  void prefetchRhsPart(Ref source, Value i, Value kEnd, int64_t columns);
   /// Packs lines of adjacent elements: for each k, `count` elements from source
   /// + k * stride to panel + k * panelStride, in whole vectors.
   void packLines(Ref source, int64_t stride, Ref panel, int64_t panelStride,
@@ -112,6 +115,7 @@ private:
   void storeThroughScratch(const RegisterTile &tile, ArrayRef<Value> sums);
   void scaleAndStore(const RegisterTile &tile, SmallVector<Value> sums);
   void registerTile(const RegisterTile &tile);
+  void prefetchOut(const RegisterTile &tile);
 
   // The same in tile registers.
   void configureTiles();

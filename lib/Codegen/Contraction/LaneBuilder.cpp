@@ -2,6 +2,7 @@
 
 #include "LaneBuilder.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -73,6 +74,12 @@ void LaneBuilder::store(Value vector, Ref ref, int64_t lanes) {
       ArrayRef<int64_t>{lanes});
   vector::MaskedStoreOp::create(b, loc, ref.memref, ValueRange{ref.index}, mask,
                                 vector);
+}
+
+void LaneBuilder::prefetch(Ref ref, Cache cache) {
+  memref::PrefetchOp::create(b, loc, ref.memref, ValueRange{ref.index},
+                             /*isWrite=*/false, int(cache),
+                             /*isDataCache=*/true);
 }
 
 /// Transposes square blocks in registers: unpacks within 128 bits, then moves

@@ -15,6 +15,12 @@ namespace mlir::fp8::contraction {
 /// the others.
 bool isDecodedF8(Type type);
 
+/// The bytes of a cache line.
+constexpr int64_t kLineBytes = 64;
+
+/// The cache that a line is brought into, by the locality of `llvm.prefetch`.
+enum class Cache { L2 = 2, L1 = 3 };
+
 /// Emits vector code: loads that decode, stores and shuffles.
 class LaneBuilder : public IndexBuilder {
 public:
@@ -42,6 +48,8 @@ protected:
     return decode(loadLanes(ref, lanes, width));
   }
   void store(Value vector, Ref ref, int64_t lanes);
+  /// Prefetches the line that holds an element.
+  void prefetch(Ref ref, Cache cache);
   /// Returns elements as the bits of bf16, which represents every bf16 and f8
   /// exactly.
   Value decodeToWords(Value v);

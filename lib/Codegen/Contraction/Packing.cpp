@@ -241,3 +241,31 @@ void Emitter::packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns) {
   if (full != columns)
     squares(cst(full), columns - full);
 }
+
+void Emitter::prefetchRhsPart(Ref source, Value i, Value kEnd,
+                              int64_t columns) {
+  int64_t n = plan.n.strides[plan.operand[1]];
+  int64_t k = plan.k.strides[plan.operand[1]];
+  if (n != 1 && k != 1)
+    return;
+  auto type = cast<MemRefType>(source.memref.getType());
+  int64_t perLine = kLineBytes * 8 / type.getElementTypeBitWidth();
+  // Each register tile prefetches some of the panel's rows, or of its columns
+  // if those are contiguous.
+  int64_t parts = llvm::divideCeil(plan.m.size, plan.rows);
+  int64_t each = llvm::divideCeil(n == 1 ? plan.kc : columns, parts);
+  Value from = mul(div(i, plan.rows), each);
+  Value to = arith::MinUIOp::create(b, loc, add(from, each),
+                                    n == 1 ? kEnd : cst(columns));
+  forLoop(from, to, 1, [&](Value row) {
+    Ref line = at(source, row, n == 1 ? k : n);
+    if (n != 1)
+      return forLoop(cst(0), kEnd, perLine, [&](Value element) {
+        prefetch(at(line, element, 1), Cache::L2);
+      });
+    // A row need not begin with a line.
+    for (int64_t j = 0; j < columns; j += perLine)
+      prefetch(at(line, j), Cache::L2);
+    prefetch(at(line, columns - 1), Cache::L2);
+  });
+}

@@ -14,9 +14,9 @@
 // CHECK-LABEL: dot:
 // CHECK:         {{vperm[it]2b}}
 // CHECK-NOT:     vfmadd
-// CHECK-NOT:     Spill
+// CHECK-NOT:     64-byte {{.*}}Spill
 // CHECK-COUNT-24: vdpbf16ps {{.*}}%zmm
-// CHECK-NOT:     Spill
+// CHECK-NOT:     64-byte {{.*}}Spill
 func.func @dot(%a: memref<96x64xf8E4M3FN>, %b: memref<64x256xf8E5M2>, %c: memref<96x256xf32>) {
   linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
     ins(%a, %b : memref<96x64xf8E4M3FN>, memref<64x256xf8E5M2>) outs(%c : memref<96x256xf32>) {

@@ -15,6 +15,10 @@
 // CHECK:         memref.view %[[SCRATCH]]
 // CHECK:         vector.load {{.*}} : memref<6144xf8E4M3FN>, vector<64xf8E4M3FN>
 // CHECK:         arith.extf {{.*}} : vector<64xf16> to vector<64xf32>
+// Each register tile prefetches some rows of the next panel, and the lines that
+// its sums are stored to.
+// CHECK:         memref.prefetch {{.*}}, read, locality<2>, data : memref<16384xf8E4M3FN>
+// CHECK-COUNT-24: memref.prefetch {{.*}}, read, locality<3>, data : memref<24576xf32>
 // CHECK:         %{{.+}}:24 = scf.for
 // CHECK-SAME:      vector<16xf32>
 // CHECK-COUNT-2:   vector.load {{.*}} vector<16xf32>
@@ -63,6 +67,7 @@ func.func @nn(%a: memref<96x64xf8E4M3FN>, %b: memref<64x256xf8E4M3FN>, %c: memre
 // CHECK-NOT:     memref.view
 // CHECK:         %[[K:.+]] = arith.constant 80 : index
 // CHECK-NOT:     arith.extf
+// CHECK-NOT:     locality<2>
 // CHECK:         vector.fma
 func.func @wgrad(%a: memref<2x40x64xf32>, %b: memref<2x40x32xf32>, %c: memref<64x32xf32>) {
   linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
