@@ -11,12 +11,19 @@ namespace mlir::fp8 {
 /// Returns the tile of a kernel that one task of a CPU computes.
 SmallVector<int64_t> cpuTileOf(KernelOp kernel);
 
-/// The most numbers of keys for which a tile of a causal attention gets code of
-/// its own. With n of them, (n + 1) / 2n of the products are computed.
-constexpr int64_t kMostKeyCountsOfCPU = 8, kMostKeyCountsOfGPU = 4;
+/// For which numbers of keys a tile of a causal attention gets code of its own:
+/// multiples of `step`, `most` of them at the most. With n of them,
+/// (n + 1) / 2n of the products are computed.
+struct KeyCountLimits {
+  int64_t most, step;
+};
+constexpr KeyCountLimits kKeyCountsOfCPU = {8, 64}, kKeyCountsOfGPU = {4, 256};
 
-/// Returns these numbers, `most` at the most; empty if there is only one.
-SmallVector<int64_t> keyCountsOf(KernelOp kernel, int64_t most);
+/// Returns these numbers; empty if there is only one. Tiles of more queries
+/// than `limits.step` need no number between theirs: `tile` is that of the
+/// domain, if it is known.
+SmallVector<int64_t> keyCountsOf(KernelOp kernel, KeyCountLimits limits,
+                                 ArrayRef<int64_t> tile = {});
 
 /// Returns the first contraction of a kernel, which precedes all other ops.
 linalg::GenericOp contractionOf(KernelOp kernel);

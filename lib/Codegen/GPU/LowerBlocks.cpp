@@ -127,7 +127,7 @@ private:
     SmallVector<int64_t> aligned = alignments->of(kernel);
     std::string name = kernel.getSymName().str();
     bool inOrder = kernel.getBlock().has_value();
-    SmallVector<int64_t> keys = keyCountsOf(kernel, kMostKeyCountsOfGPU);
+    SmallVector<int64_t> keys = keyCountsOf(kernel, kKeyCountsOfGPU);
     std::optional<CausalKeys> causal;
     if (!keys.empty())
       causal = CausalKeys::find(kernel.getBody().front());

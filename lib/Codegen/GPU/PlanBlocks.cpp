@@ -206,7 +206,7 @@ public:
         continue;
       // The buffers of the transposes are not the CPU's.
       sumTile = cpuTileOf(kernel);
-      keyCounts = keyCountsOf(kernel, kMostKeyCountsOfGPU);
+      keyCounts = keyCountsOf(kernel, kKeyCountsOfGPU);
       stageTransposes(kernel);
       if (kernel.getPlan())
         continue;

@@ -38,9 +38,6 @@ constexpr int64_t kCopyTasks = 16;
 constexpr int64_t kFewTasks = 8;
 constexpr int64_t kManyColumns = 256;
 
-/// The least difference between two numbers of keys.
-constexpr int64_t kKeyStep = 256;
-
 } // namespace
 
 int64_t fp8::countTiles(ArrayRef<int64_t> domain, ArrayRef<int64_t> tile) {
@@ -178,14 +175,20 @@ SmallVector<int64_t> fp8::cpuTileOf(KernelOp kernel) {
   return tile;
 }
 
-SmallVector<int64_t> fp8::keyCountsOf(KernelOp kernel, int64_t most) {
+SmallVector<int64_t> fp8::keyCountsOf(KernelOp kernel, KeyCountLimits limits,
+                                      ArrayRef<int64_t> tile) {
   std::optional<CausalKeys> keys = CausalKeys::find(kernel.getBody().front());
   SmallVector<int64_t> counts;
   if (keys && keys->keyLoop)
     return {keys->numKeys};
-  if (!keys || keys->numKeys <= kKeyStep)
+  if (!keys)
     return counts;
-  int64_t step = llvm::alignTo(llvm::divideCeil(keys->numKeys, most), kKeyStep);
+  int64_t queries = tile.empty() ? 1 : tile[keys->queryLoop];
+  int64_t step =
+      llvm::alignTo(llvm::divideCeil(keys->numKeys, limits.most),
+                    llvm::alignTo(std::max<int64_t>(queries, 1), limits.step));
+  if (keys->numKeys <= step)
+    return counts;
   for (int64_t count = step; count < keys->numKeys; count += step)
     counts.push_back(count);
   counts.push_back(keys->numKeys);
@@ -200,9 +203,9 @@ public:
     for (auto kernel : getOperation().getOps<KernelOp>()) {
       if (kernel.isExternal() || kernel.getPlan())
         continue;
-      kernel.setPlanAttr(
-          CPUPlanAttr::get(&getContext(), cpuTileOf(kernel),
-                           keyCountsOf(kernel, kMostKeyCountsOfCPU)));
+      SmallVector<int64_t> tile = cpuTileOf(kernel);
+      kernel.setPlanAttr(CPUPlanAttr::get(
+          &getContext(), tile, keyCountsOf(kernel, kKeyCountsOfCPU, tile)));
     }
   }
 };

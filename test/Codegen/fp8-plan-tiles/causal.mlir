@@ -11,8 +11,8 @@
 #r = affine_map<(q, k) -> (q)>
 #c = affine_map<(q, k) -> (k)>
 
-// Of 512 keys the first half of the queries sees 256 at most.
-// CHECK: fp8.kernel @causal({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [64], keys = [256, 512]>
+// The first 64 of 512 queries see 64 keys at most, the next 128.
+// CHECK: fp8.kernel @causal({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [64], keys = [64, 128, 192, 256, 320, 384, 448, 512]>
 fp8.kernel @causal(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, write %y: memref<512x64xf32>) domain = [512] {
   %zero = arith.constant 0.0 : f32
   %inf = arith.constant 0xFF800000 : f32
@@ -64,7 +64,7 @@ fp8.kernel @causal(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, wri
 }
 
 // The largest weight of a row begins at 0, which the weights of hidden keys are.
-// CHECK: fp8.kernel @largest_weight({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [32], keys = [256, 512]>
+// CHECK: fp8.kernel @largest_weight({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [32], keys = [64, 128, 192, 256, 320, 384, 448, 512]>
 fp8.kernel @largest_weight(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, write %y: memref<512x64xf32>) domain = [512] {
   %zero = arith.constant 0.0 : f32
   %inf = arith.constant 0xFF800000 : f32
@@ -200,7 +200,7 @@ fp8.kernel @larger_than_none(read %a: memref<512x64xf32>, read %b: memref<512x64
 }
 
 // The same, the other way round, with the sides of the choice exchanged.
-// CHECK: fp8.kernel @turned({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [64], keys = [256, 512]>
+// CHECK: fp8.kernel @turned({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [64], keys = [64, 128, 192, 256, 320, 384, 448, 512]>
 fp8.kernel @turned(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, write %y: memref<512x64xf32>) domain = [512] {
   %zero = arith.constant 0.0 : f32
   %inf = arith.constant 0xFF800000 : f32
