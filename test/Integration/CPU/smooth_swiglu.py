@@ -352,13 +352,13 @@ def check_guards(x):
 # -------------------------------------------------------------------------- loops
 
 
-def scanned(p, x, wrap, f=SPELLINGS["silu"][0]):
+def scanned(p, x, wrap, f=SPELLINGS["silu"][0], unroll=1):
     layers = {name: p[name] for name in ("la", "lb", "lc")}
 
     def layer(x, w):
         return x + f(x @ w["la"], x @ w["lb"]) @ w["lc"], None
 
-    return jax.lax.scan(wrap(layer), x, layers)[0]
+    return jax.lax.scan(wrap(layer), x, layers, unroll=unroll)[0]
 
 
 def scan_parameters():
@@ -397,6 +397,39 @@ def check_loops(x):
         assert len(whole) == 1, f"{kind}: expected one rescaling of all weights but got {whole}"
         found, want = delayed.count("fp8.rescale"), 5 if kind == "remat" else 4
         assert found == want, f"{kind}: expected {want} rescalings but got {found}"
+
+
+def check_shapes(x):
+    """A unit has factors of several shapes if it is applied to two lengths, or if a scan with
+    `unroll` leaves layers over. Every dot takes those of its own tokens and layers: no bit changes."""
+    f = SPELLINGS["silu"][0]
+    data = normal(7, TOKENS, WIDTH)
+    for granularity in ("channel", "token"):
+        p = parameters(PARTS[two], seed=3)
+        text = lowered(sgd_step(lambda p, x: jnp.concatenate([two(p, x, f), two(p, x[:5], f)])), p, data).as_text(debug_info=True)
+        plain = run_function(x, text, x.folder, named(p, data))
+        smoothed = smooth_alone(x, text, f"granularity={granularity}")
+        found = smoothed.count("fp8.rescale")
+        assert found == 8, f"two lengths, {granularity}: expected 8 rescalings but got {found}"
+        got = run_function(x, smoothed, x.folder, named(p, data))
+        for name, want in plain.items():
+            assert want.tobytes() == got[name].tobytes(), f"two lengths, {granularity}: expected the bits of {name}"
+
+    p = {name: normal(i, 5, *SHAPES[name[1]], std=0.2) for i, name in enumerate(("la", "lb", "lc"))}
+    p["head"] = normal(9, WIDTH, OUT)
+    text = lowered(sgd_step(lambda p, x: scanned(p, x, lambda layer: layer, unroll=2)), p, data).as_text(debug_info=True)
+    plain = run_function(x, text, x.folder, named(p, data))
+    smoothed = smooth_alone(x, text, "granularity=channel", "scaling=delayed", "initial=one")
+    # The factors of two iterations in the loop, and those of the layer after it.
+    arguments = re.findall(r'%arg\d+: tensor<([0-9x]*)xf32> {[^}]*fp8.path = "(fp8[^"]*)"', smoothed)
+    states = {path: tuple(map(int, shape.split("x"))) for shape, path in arguments}
+    quantizers = {path: shape for path, shape in states.items() if path.endswith(".quantizer")}
+    assert sorted(map(len, quantizers.values())) == [1, 2], f"expected factors of one layer and of several but got {quantizers}"
+    rng = np.random.default_rng(5)
+    state = {path: np.exp2(rng.integers(-3, 4, shape)).astype(np.float32) if path in quantizers else np.zeros(shape, np.float32) for path, shape in states.items()}
+    got = run_function(x, smoothed, x.folder, {**named(p, data), **state})
+    for name, want in plain.items():
+        assert want.tobytes() == got[name].tobytes(), f"left over by unroll: expected the bits of {name}"
 
 
 def check_traffic(x):
@@ -542,6 +575,7 @@ CASES = {
     "bound": check_bound,
     "guards": check_guards,
     "loops": check_loops,
+    "shapes": check_shapes,
     "traffic": check_traffic,
     "optimizers": check_optimizers,
 }

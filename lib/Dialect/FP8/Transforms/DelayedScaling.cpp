@@ -50,6 +50,24 @@ static Value makeRows(OpBuilder &b, Location loc, Value value, int64_t first,
 // Reading
 //===----------------------------------------------------------------------===//
 
+/// Returns the name of the `copy`-th state called `name`, from 1 on.
+static std::string getUniqueName(StringRef name, unsigned copy) {
+  return copy == 1 ? name.str() : name.str() + "." + std::to_string(copy);
+}
+
+/// Returns the first of the states called `name` that matches.
+std::optional<unsigned>
+DelayedScaling::findState(StringRef name,
+                          function_ref<bool(const State &)> matches) const {
+  for (unsigned copy = 1;; ++copy) {
+    auto known = numbers.find(getUniqueName(name, copy));
+    if (known == numbers.end())
+      return std::nullopt;
+    if (matches(states[known->second]))
+      return known->second;
+  }
+}
+
 unsigned DelayedScaling::getState(StringRef name, ArrayRef<LayerSlot> slots,
                                   const OperandRecipe &recipe,
                                   const Rule &rule) {
@@ -59,16 +77,14 @@ unsigned DelayedScaling::getState(StringRef name, ArrayRef<LayerSlot> slots,
   llvm::append_range(shape, rule.type.getShape());
   RankedTensorType type = rule.type.clone(shape);
   // Another format, tile or shape under the same name is another tensor.
-  std::string unique = name.str();
-  for (unsigned copy = 2;; ++copy) {
-    auto known = numbers.find(unique);
-    if (known == numbers.end())
-      break;
-    const State &state = states[known->second];
-    if (state.type == type && state.recipe == recipe)
-      return known->second;
-    unique = name.str() + "." + std::to_string(copy);
-  }
+  if (auto known = findState(name, [&](const State &state) {
+        return state.type == type && state.recipe == recipe;
+      }))
+    return *known;
+  unsigned copy = 1;
+  while (numbers.contains(getUniqueName(name, copy)))
+    ++copy;
+  std::string unique = getUniqueName(name, copy);
   SmallVector<int64_t> historyShape{recipe.history};
   llvm::append_range(historyShape, shape);
   auto addArgument = [&](Type type, StringRef part) {
@@ -150,22 +166,20 @@ void DelayedScaling::record(StringRef name, ArrayRef<LayerSlot> slots,
 
 std::optional<DelayedScaling::Scale>
 DelayedScaling::read(OpBuilder &at, Location loc, StringRef name,
-                     ArrayRef<LayerSlot> slots) {
-  auto number = numbers.find(name);
-  if (number == numbers.end())
+                     ArrayRef<LayerSlot> slots, ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> whole = llvm::map_to_vector(
+      slots, [](const LayerSlot &slot) { return slot.count; });
+  llvm::append_range(whole, shape);
+  std::optional<unsigned> number = findState(name, [&](const State &state) {
+    return state.recipe.initial == InitialScale::One &&
+           state.type.getShape() == ArrayRef(whole);
+  });
+  if (!number)
     return std::nullopt;
-  const State *state = &states[number->second];
-  if (state->recipe.initial != InitialScale::One)
-    return std::nullopt;
-  ArrayRef<int64_t> counts = state->type.getShape().take_front(slots.size());
-  if (!llvm::equal(slots, counts, [](const LayerSlot &slot, int64_t count) {
-        return slot.count == count;
-      }))
-    return std::nullopt;
-  RankedTensorType type =
-      state->type.clone(state->type.getShape().drop_front(slots.size()));
+  const State &state = states[*number];
+  RankedTensorType type = state.type.clone(shape);
   Value one = makeSplat(at, loc, type, 1);
-  return orFirst(at, loc, sliceSlots(at, loc, state->quantizer, slots, type),
+  return orFirst(at, loc, sliceSlots(at, loc, state.quantizer, slots, type),
                  {one, one});
 }
 

@@ -79,11 +79,11 @@ public:
   void record(StringRef name, ArrayRef<LayerSlot> slots,
               const OperandRecipe &recipe, ComputeScaleOp current);
 
-  /// Returns scale and quantizer of an existing state; without slots those of
-  /// all layers. None if there is no such state, or if its first step needs the
-  /// tensor's amax.
+  /// Returns scale and quantizer, of this shape, of an existing state called
+  /// `name`; without slots those of all layers. None if there is no such state,
+  /// or if its first step needs the tensor's amax.
   std::optional<Scale> read(OpBuilder &at, Location loc, StringRef name,
-                            ArrayRef<LayerSlot> slots);
+                            ArrayRef<LayerSlot> slots, ArrayRef<int64_t> shape);
 
   /// Returns the number of the state called `name` for tensors with these
   /// slots; adds the state if there is none.
@@ -132,6 +132,8 @@ private:
     BlockArgument history, quantizer;
     Value nextQuantizer = {};
   };
+  std::optional<unsigned>
+  findState(StringRef name, function_ref<bool(const State &)> matches) const;
   void reduceOverRanks(MutableArrayRef<Value> amaxes);
   void update(State &state, Value amax, const TakenUpdate &when);
 

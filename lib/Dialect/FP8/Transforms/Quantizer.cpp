@@ -602,6 +602,19 @@ Value Quantizer::getQuantized(Group &group) {
   return group.quantized;
 }
 
+/// Sets the insertion point after `layout`, or after `source` if that is made
+/// later: a payload that is made for its first reader is behind the layout ops
+/// of the tensor.
+static void setInsertionPointAfterLater(OpBuilder &builder, Operation *layout,
+                                        Value source) {
+  builder.setInsertionPointAfter(layout);
+  Operation *made = source.getDefiningOp();
+  Operation *beside =
+      made ? layout->getBlock()->findAncestorOpInBlock(*made) : nullptr;
+  if (beside && layout->isBeforeInBlock(beside))
+    builder.setInsertionPointAfter(made);
+}
+
 /// Returns the payload of the group in the layout of `value`.
 Value Quantizer::getView(Group &group, Value value) {
   if (value == group.point)
@@ -614,7 +627,7 @@ Value Quantizer::getView(Group &group, Value value) {
   Value result = source;
   // Barriers order the high-precision values; the payload needs none.
   if (!isa<stablehlo::OptimizationBarrierOp>(layout)) {
-    builder.setInsertionPointAfter(layout);
+    setInsertionPointAfterLater(builder, layout, source);
     auto scaled = cast<ScaledType>(source.getType());
     auto unpacked =
         UnpackOp::create(builder, layout->getLoc(), scaled.getPayloadType(),

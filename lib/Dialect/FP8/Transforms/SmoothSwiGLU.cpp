@@ -234,6 +234,11 @@ static Dims sortBy(ArrayRef<int64_t> dims, ArrayRef<int64_t> places) {
   return llvm::map_to_vector(pairs, [](auto pair) { return pair.second; });
 }
 
+static Dims sizesOf(Value value, ArrayRef<int64_t> dims) {
+  return llvm::map_to_vector(dims,
+                             [&](int64_t dim) { return shapeOf(value)[dim]; });
+}
+
 static Dims unite(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
   Dims dims(a);
   llvm::append_range(dims, b);
@@ -295,14 +300,16 @@ private:
 
   void smoothForward(Unit &unit, const DotInfo &info, Value linear);
   void smoothWgrad(Unit &unit, const DotInfo &info, Value linear);
-  void smoothDgrad(Unit &unit, const DotInfo &info);
+  bool smoothDgrad(Unit &unit, const DotInfo &info);
 
   std::optional<Factor> getFactor(Unit &unit, stablehlo::DotGeneralOp dot,
                                   const View &product, Value linear,
                                   ArrayRef<LayerSlot> slots, bool original);
   std::optional<Factor> readState(const Unit &unit, Block *block,
-                                  ArrayRef<LayerSlot> slots);
-  std::optional<Factor> findFactor(Unit &unit, Operation *dot);
+                                  ArrayRef<LayerSlot> slots,
+                                  ArrayRef<int64_t> shape);
+  std::optional<Factor> findFactor(Unit &unit, Operation *dot,
+                                   ArrayRef<int64_t> shape);
   Value arrangeAs(Value product, Value linear);
   ComputeScaleOp measure(const Unit &unit, const View &product, Value linear,
                          OperandRows rows);
@@ -486,9 +493,10 @@ Value Smoother::rescaleWeight(Unit &unit, const DotOperand &side,
   Block *entry = &function.getBody().front();
   auto parameter = dyn_cast<BlockArgument>(view.root);
   if (parameter && parameter.getOwner() == entry && cutsSlots(view, slots))
-    if (std::optional<Factor> all = readState(unit, entry, {}))
-      if (shapeOf(all->scale).size() == view.layers.size() + view.dims.size())
-        return rescaleView(view, all->scale, unite(view.layers, view.dims));
+    if (Dims all = unite(view.layers, view.dims);
+        std::optional<Factor> factors =
+            readState(unit, entry, {}, sizesOf(parameter, all)))
+      return rescaleView(view, factors->scale, all);
   return rescaleOperand(side, factor.scale, dims);
 }
 
@@ -586,18 +594,19 @@ ComputeScaleOp Smoother::measure(const Unit &unit, const View &product,
 
 /// Reads the factor of some layers from the state, at the start of a block.
 std::optional<Factor> Smoother::readState(const Unit &unit, Block *block,
-                                          ArrayRef<LayerSlot> slots) {
+                                          ArrayRef<LayerSlot> slots,
+                                          ArrayRef<int64_t> shape) {
   if (smooth.scaling != Scaling::Delayed)
     return std::nullopt;
   auto known = llvm::find_if(reads, [&](const StateRead &read) {
     return read.state == unit.state && read.block == block &&
-           ArrayRef(read.slots) == slots;
+           ArrayRef(read.slots) == slots && shapeOf(read.factor.scale) == shape;
   });
   if (known != reads.end())
     return known->factor;
   builder.setInsertionPointToStart(block);
   std::optional<Factor> factor =
-      delayed.read(builder, unit.down->dot->getLoc(), unit.state, slots);
+      delayed.read(builder, unit.down->dot->getLoc(), unit.state, slots, shape);
   if (factor)
     reads.push_back({unit.state, block, llvm::to_vector(slots), *factor});
   return factor;
@@ -623,15 +632,19 @@ Value Smoother::arrangeAs(Value product, Value linear) {
   return linear;
 }
 
-/// Returns a factor of the unit that is available at the dot.
-std::optional<Factor> Smoother::findFactor(Unit &unit, Operation *dot) {
+/// Returns a factor of the unit that is available at the dot. (A unit that is
+/// applied to two lengths has factors of two shapes for its tokens.)
+std::optional<Factor> Smoother::findFactor(Unit &unit, Operation *dot,
+                                           ArrayRef<int64_t> shape) {
   for (const Factor &factor : llvm::reverse(unit.factors))
-    if (dominates(factor.scale, dot) && dominates(factor.quantizer, dot))
+    if (shapeOf(factor.scale) == shape && dominates(factor.scale, dot) &&
+        dominates(factor.quantizer, dot))
       return factor;
   // The factors of a product that the backward pass recomputes may come after
   // the dot.
   for (Factor &factor : unit.factors)
-    if (factor.scale.getParentBlock() == dot->getBlock() &&
+    if (shapeOf(factor.scale) == shape &&
+        factor.scale.getParentBlock() == dot->getBlock() &&
         succeeded(moveValueDefinitions(
             builder, {factor.scale, factor.quantizer}, dot, dominance))) {
       forgetMoved(dot);
@@ -648,10 +661,12 @@ std::optional<Factor> Smoother::getFactor(Unit &unit,
                                           const View &product, Value linear,
                                           ArrayRef<LayerSlot> slots,
                                           bool original) {
+  Dims shape = sizesOf(product.root, product.dims);
   if (!original) {
-    if (std::optional<Factor> factor = readState(unit, dot->getBlock(), slots))
+    if (std::optional<Factor> factor =
+            readState(unit, dot->getBlock(), slots, shape))
       return factor;
-    if (std::optional<Factor> factor = findFactor(unit, dot))
+    if (std::optional<Factor> factor = findFactor(unit, dot, shape))
       return factor;
   }
   if (!perChannel()) {
@@ -666,7 +681,7 @@ std::optional<Factor> Smoother::getFactor(Unit &unit,
     OperandRecipe state = getStateRecipe();
     if (state.initial == InitialScale::One) {
       delayed.record(unit.state, slots, state, scale);
-      factor = *readState(unit, dot->getBlock(), slots);
+      factor = *readState(unit, dot->getBlock(), slots, shape);
     } else {
       factor = delayed.get(builder, unit.state, slots, state, scale);
     }
@@ -731,7 +746,7 @@ std::optional<Factor> Smoother::storeSmoothed(Unit &unit, const View &product,
   if (llvm::all_of(slots, [&](const LayerSlot &layer) {
         return isAround(layer, block);
       }))
-    factor = readState(unit, block, slots);
+    factor = readState(unit, block, slots, shapeOf(stored->second.scale));
   if (!factor) {
     unsigned carry = slot->loop->getNumResults();
     positions.erase(slot->loop); // it is replaced
@@ -812,44 +827,56 @@ void Smoother::smoothWgrad(Unit &unit, const DotInfo &info, Value linear) {
   dot->setOperand(lhs ? 0 : 1, smoothed);
 }
 
-void Smoother::smoothDgrad(Unit &unit, const DotInfo &info) {
+/// Returns false if the unit has no factors for this dot. (Another application
+/// of the layer may have them.)
+bool Smoother::smoothDgrad(Unit &unit, const DotInfo &info) {
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
   bool lhs = info.lhs == OperandKind::Weight;
   DotOperand weight = getDotOperand(dot, lhs),
              gradient = getDotOperand(dot, !lhs);
   SmallVector<LayerSlot> slots = getSlots(info);
-  std::optional<Factor> factor = readState(unit, dot->getBlock(), slots);
-  if (!factor)
-    factor = findFactor(unit, dot);
-  if (!factor)
-    return;
+  auto getFactorOf = [&](const DotOperand &side,
+                         ArrayRef<int64_t> dims) -> std::optional<Factor> {
+    Dims shape = sizesOf(side.value, dims);
+    if (std::optional<Factor> factor =
+            readState(unit, dot->getBlock(), slots, shape))
+      return factor;
+    return findFactor(unit, dot, shape);
+  };
+  auto rescaleResultBy = [&](const Factor &factor, const DotOperand &side,
+                             ArrayRef<int64_t> dims) {
+    rescaleResult(dot, factor.quantizer,
+                  llvm::map_to_vector(
+                      dims, [&](int64_t d) { return getResultDim(side, d); }));
+  };
   if (perChannel()) {
     // The channels in the order of the factor's dimensions.
     Dims dims = unite(weight.batching, weight.free);
     Dims places = getView(weight.value, dims, Through::Layers).dims;
     if (!std::is_permutation(places.begin(), places.end(),
                              unit.weightDims.begin(), unit.weightDims.end()))
-      return;
+      return false;
     Dims order = llvm::map_to_vector(places, [&](int64_t place) -> int64_t {
       return llvm::find(unit.weightDims, place) - unit.weightDims.begin();
     });
     dims = sortBy(dims, order);
+    std::optional<Factor> factor = getFactorOf(weight, dims);
+    if (!factor)
+      return false;
     dot->setOperand(lhs ? 0 : 1,
                     rescaleWeight(unit, weight, *factor, slots, dims));
-    rescaleResult(dot, factor->quantizer,
-                  llvm::map_to_vector(dims, [&](int64_t d) {
-                    return getResultDim(weight, d);
-                  }));
-    return;
+    rescaleResultBy(*factor, weight, dims);
+    return true;
   }
   Dims dims = unite(gradient.batching, gradient.free);
   dims = sortBy(dims, getView(gradient.value, dims, Through::Layouts).dims);
+  std::optional<Factor> factor = getFactorOf(gradient, dims);
+  if (!factor)
+    return false;
   Value smoothed = rescaleOperand(gradient, factor->scale, dims);
   dot->setOperand(lhs ? 1 : 0, smoothed);
-  rescaleResult(dot, factor->quantizer,
-                llvm::map_to_vector(dims, [&](int64_t d) {
-                  return getResultDim(gradient, d);
-                }));
+  rescaleResultBy(*factor, gradient, dims);
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -905,13 +932,13 @@ void Smoother::smoothUnit(Unit &unit) {
     if (info.role != role || info.recomputed != recomputed ||
         !wanted.test(index) || done.test(index))
       return;
+    if (role == DotRole::Dgrad && !smoothDgrad(unit, info))
+      return;
     done.set(index);
     if (role == DotRole::Forward)
       smoothForward(unit, info, linear);
     else if (role == DotRole::Wgrad)
       smoothWgrad(unit, info, linear);
-    else
-      smoothDgrad(unit, info);
   };
   // Those that come later find the factors of those before: dgrad that of the
   // product which wgrad reads.
