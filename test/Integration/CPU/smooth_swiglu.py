@@ -361,8 +361,8 @@ def scanned(p, x, wrap, f=SPELLINGS["silu"][0], unroll=1):
     return jax.lax.scan(wrap(layer), x, layers, unroll=unroll)[0]
 
 
-def scan_parameters():
-    p = {name: normal(i, 3, *SHAPES[name[1]], std=0.2) for i, name in enumerate(("la", "lb", "lc"))}
+def scan_parameters(layers=3):
+    p = {name: normal(i, layers, *SHAPES[name[1]], std=0.2) for i, name in enumerate(("la", "lb", "lc"))}
     return {**p, "head": normal(9, WIDTH, OUT)}
 
 
@@ -415,8 +415,7 @@ def check_shapes(x):
         for name, want in plain.items():
             assert want.tobytes() == got[name].tobytes(), f"two lengths, {granularity}: expected the bits of {name}"
 
-    p = {name: normal(i, 5, *SHAPES[name[1]], std=0.2) for i, name in enumerate(("la", "lb", "lc"))}
-    p["head"] = normal(9, WIDTH, OUT)
+    p = scan_parameters(layers=5)
     text = lowered(sgd_step(lambda p, x: scanned(p, x, lambda layer: layer, unroll=2)), p, data).as_text(debug_info=True)
     plain = run_function(x, text, x.folder, named(p, data))
     smoothed = smooth_alone(x, text, "granularity=channel", "scaling=delayed", "initial=one")

@@ -309,6 +309,7 @@ private:
                                   ArrayRef<LayerSlot> slots,
                                   ArrayRef<int64_t> shape);
   std::optional<Factor> findFactor(Unit &unit, Operation *dot,
+                                   ArrayRef<LayerSlot> slots,
                                    ArrayRef<int64_t> shape);
   Value arrangeAs(Value product, Value linear);
   ComputeScaleOp measure(const Unit &unit, const View &product, Value linear,
@@ -632,10 +633,15 @@ Value Smoother::arrangeAs(Value product, Value linear) {
   return linear;
 }
 
-/// Returns a factor of the unit that is available at the dot. (A unit that is
-/// applied to two lengths has factors of two shapes for its tokens.)
+/// Returns a factor of the unit that is available at the dot: from the state,
+/// or one made so far. (A unit that is applied to two lengths has factors of
+/// two shapes for its tokens.)
 std::optional<Factor> Smoother::findFactor(Unit &unit, Operation *dot,
+                                           ArrayRef<LayerSlot> slots,
                                            ArrayRef<int64_t> shape) {
+  if (std::optional<Factor> factor =
+          readState(unit, dot->getBlock(), slots, shape))
+    return factor;
   for (const Factor &factor : llvm::reverse(unit.factors))
     if (shapeOf(factor.scale) == shape && dominates(factor.scale, dot) &&
         dominates(factor.quantizer, dot))
@@ -662,13 +668,9 @@ std::optional<Factor> Smoother::getFactor(Unit &unit,
                                           ArrayRef<LayerSlot> slots,
                                           bool original) {
   Dims shape = sizesOf(product.root, product.dims);
-  if (!original) {
-    if (std::optional<Factor> factor =
-            readState(unit, dot->getBlock(), slots, shape))
+  if (!original)
+    if (std::optional<Factor> factor = findFactor(unit, dot, slots, shape))
       return factor;
-    if (std::optional<Factor> factor = findFactor(unit, dot, shape))
-      return factor;
-  }
   if (!perChannel()) {
     linear = linear ? arrangeAs(product.root, linear) : Value();
     if (!linear)
@@ -835,14 +837,6 @@ bool Smoother::smoothDgrad(Unit &unit, const DotInfo &info) {
   DotOperand weight = getDotOperand(dot, lhs),
              gradient = getDotOperand(dot, !lhs);
   SmallVector<LayerSlot> slots = getSlots(info);
-  auto getFactorOf = [&](const DotOperand &side,
-                         ArrayRef<int64_t> dims) -> std::optional<Factor> {
-    Dims shape = sizesOf(side.value, dims);
-    if (std::optional<Factor> factor =
-            readState(unit, dot->getBlock(), slots, shape))
-      return factor;
-    return findFactor(unit, dot, shape);
-  };
   auto rescaleResultBy = [&](const Factor &factor, const DotOperand &side,
                              ArrayRef<int64_t> dims) {
     rescaleResult(dot, factor.quantizer,
@@ -860,7 +854,8 @@ bool Smoother::smoothDgrad(Unit &unit, const DotInfo &info) {
       return llvm::find(unit.weightDims, place) - unit.weightDims.begin();
     });
     dims = sortBy(dims, order);
-    std::optional<Factor> factor = getFactorOf(weight, dims);
+    std::optional<Factor> factor =
+        findFactor(unit, dot, slots, sizesOf(weight.value, dims));
     if (!factor)
       return false;
     dot->setOperand(lhs ? 0 : 1,
@@ -870,7 +865,8 @@ bool Smoother::smoothDgrad(Unit &unit, const DotInfo &info) {
   }
   Dims dims = unite(gradient.batching, gradient.free);
   dims = sortBy(dims, getView(gradient.value, dims, Through::Layouts).dims);
-  std::optional<Factor> factor = getFactorOf(gradient, dims);
+  std::optional<Factor> factor =
+      findFactor(unit, dot, slots, sizesOf(gradient.value, dims));
   if (!factor)
     return false;
   Value smoothed = rescaleOperand(gradient, factor->scale, dims);
