@@ -15,6 +15,10 @@
 // CHECK:         {{vperm[it]2b}}
 // CHECK-NOT:     vfmadd
 // CHECK-NOT:     64-byte {{.*}}Spill
+// The loop over register tiles: nothing is spilled up to the dots of a tile. (A
+// counter is, once for each panel.)
+// CHECK:         {{=> +}}This Loop Header: Depth=2
+// CHECK-NOT:     {{Spill|Reload}}
 // CHECK-COUNT-24: vdpbf16ps {{.*}}%zmm
 // CHECK-NOT:     64-byte {{.*}}Spill
 func.func @dot(%a: memref<96x64xf8E4M3FN>, %b: memref<64x256xf8E5M2>, %c: memref<96x256xf32>) {
