@@ -18,6 +18,14 @@ namespace fs = llvm::sys::fs;
 /// A temporary file of this age was left by a process that was killed.
 static constexpr std::chrono::hours kAbandoned(1);
 
+/// The file of a cache that tells how many bytes its entries have, such that
+/// not every process has to look at all of them. A write adds a line with its
+/// bytes. A scan removes the file, adds up the entries, and then adds a line
+/// with `=`, its time in seconds and the sum. What others add meanwhile stays,
+/// so the lines never tell less than there is. Replaced entries count twice,
+/// which only makes the next scan come earlier.
+static constexpr llvm::StringLiteral kSizesFile = "sizes";
+
 CacheKey &CacheKey::add(StringRef field) {
   hash.update(std::to_string(field.size()));
   hash.update(":");
@@ -112,6 +120,52 @@ void Cache::write(StringRef name, StringRef bytes) const {
   }
   if (fs::rename(temporary, pathOf(name)))
     (void)fs::remove(temporary);
+  else
+    addLine(std::to_string(bytes.size()));
+}
+
+/// Adds a line to the file of sizes.
+void Cache::addLine(const Twine &line) const {
+  std::error_code error;
+  llvm::raw_fd_ostream os(pathOf(kSizesFile), error, fs::OF_Append);
+  if (error)
+    return;
+  os.SetUnbuffered();
+  os << (line + "\n").str();
+  os.clear_error();
+}
+
+static int64_t secondsNow() {
+  return llvm::sys::toTimeT(std::chrono::system_clock::now());
+}
+
+/// Returns at least the bytes of all entries, if a scan of the last hour tells.
+std::optional<uint64_t> Cache::knownBytes() const {
+  auto buffer = llvm::MemoryBuffer::getFile(pathOf(kSizesFile));
+  if (!buffer)
+    return std::nullopt;
+  std::optional<uint64_t> scanned;
+  uint64_t written = 0;
+  for (StringRef rest = (*buffer)->getBuffer(); !rest.empty();) {
+    StringRef line;
+    std::tie(line, rest) = rest.split('\n');
+    uint64_t bytes;
+    int64_t time;
+    if (!line.consume_front("=")) {
+      if (line.getAsInteger(10, bytes))
+        return std::nullopt;
+      written += bytes;
+      continue;
+    }
+    auto [first, second] = line.split(' ');
+    if (first.getAsInteger(10, time) || second.getAsInteger(10, bytes) ||
+        secondsNow() - time > std::chrono::seconds(kAbandoned).count())
+      return std::nullopt;
+    scanned = bytes;
+  }
+  if (!scanned)
+    return std::nullopt;
+  return *scanned + written;
 }
 
 void Cache::remove(StringRef name) const { (void)fs::remove(pathOf(name)); }
@@ -123,6 +177,15 @@ static bool isEntry(StringRef name) {
 }
 
 void Cache::prune() const {
+  std::optional<uint64_t> known = knownBytes();
+  if (known && *known <= limit)
+    return;
+  (void)fs::remove(pathOf(kSizesFile));
+  uint64_t total = removeOldest();
+  addLine("=" + Twine(secondsNow()) + " " + Twine(total));
+}
+
+uint64_t Cache::removeOldest() const {
   struct Entry {
     std::string path;
     uint64_t bytes;
@@ -150,15 +213,18 @@ void Cache::prune() const {
     entries.push_back(std::move(entry));
   }
   if (total <= limit)
-    return;
+    return total;
   llvm::sort(entries, [](const Entry &a, const Entry &b) {
     return std::tie(a.used, a.path) < std::tie(b.used, b.path);
   });
+  // Some room is left for the next entries.
+  uint64_t least = limit - limit / 8;
   for (const Entry &entry : entries) {
-    if (total <= limit)
+    if (total <= least)
       break;
     // Another process may have removed it.
     (void)fs::remove(entry.path);
     total -= entry.bytes;
   }
+  return total;
 }

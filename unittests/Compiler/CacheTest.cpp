@@ -4,6 +4,8 @@
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 #include "gtest/gtest.h"
 
 #include <cstdlib>
@@ -39,13 +41,19 @@ protected:
         std::chrono::system_clock::now() - std::chrono::seconds(seconds)));
     ::close(file);
   }
+  /// Returns the number of files but that of sizes.
   size_t files() const {
     std::error_code error;
     size_t count = 0;
     for (llvm::sys::fs::directory_iterator it(directory, error), end;
          it != end && !error; it.increment(error))
-      ++count;
+      count += llvm::sys::path::filename(it->path()) != "sizes";
     return count;
+  }
+  void writeFile(llvm::StringRef name, llvm::StringRef bytes) const {
+    std::error_code error;
+    llvm::raw_fd_ostream(directory + "/" + name.str(), error) << bytes;
+    ASSERT_FALSE(error);
   }
 
   std::string directory;
@@ -118,6 +126,31 @@ TEST_F(CacheTest, KeepsFilesThatAreNoEntries) {
   EXPECT_EQ(contents(cache, "notes.tmp-1"), "old");
   EXPECT_EQ(contents(cache, "kernel_a"), "none");
   EXPECT_EQ(contents(cache, "kernel_b").size(), 200u);
+}
+
+TEST_F(CacheTest, CountsWhatIsWrittenSinceItLooked) {
+  Cache(directory, 1000).prune();
+  // A file that it has not written shows when it looks.
+  writeFile("kernel_a", std::string(2000, 'x'));
+  age("kernel_a", 100);
+  Cache(directory, 1000).write("kernel_b", std::string(600, 'x'));
+  Cache(directory, 1000).prune();
+  EXPECT_EQ(files(), 2u);
+  Cache(directory, 1000).write("kernel_c", std::string(600, 'x'));
+  age("kernel_b", 50);
+  Cache(directory, 1000).prune();
+  EXPECT_EQ(files(), 1u);
+  EXPECT_EQ(contents(Cache(directory), "kernel_c").size(), 600u);
+}
+
+TEST_F(CacheTest, LooksAgainIfItsSizesAreOldOrDamaged) {
+  for (const char *sizes : {"=1000000 5\n", "=99999999999", "3\n", "?", "",
+                            "=\n", "=99999999999 5\nx\n"}) {
+    writeFile("kernel_a", std::string(2000, 'x'));
+    writeFile("sizes", sizes);
+    Cache(directory, 1000).prune();
+    EXPECT_EQ(files(), 0u) << sizes;
+  }
 }
 
 TEST_F(CacheTest, ManyWritersAndReaders) {

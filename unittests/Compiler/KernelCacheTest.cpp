@@ -10,6 +10,7 @@
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "gtest/gtest.h"
 
 #include <fstream>
@@ -101,7 +102,8 @@ protected:
     std::error_code error;
     for (fs::directory_iterator it(directory, error), end; it != end && !error;
          it.increment(error))
-      paths.push_back(it->path());
+      if (llvm::sys::path::filename(it->path()) != "sizes")
+        paths.push_back(it->path());
     return paths;
   }
 

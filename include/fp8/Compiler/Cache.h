@@ -58,11 +58,17 @@ public:
   void write(StringRef name, StringRef bytes) const;
   /// Removes a damaged entry.
   void remove(StringRef name) const;
-  /// Removes the least recently used entries until the rest fits.
+  /// If the entries have more bytes than the limit, removes the least recently
+  /// used ones until an eighth of it is free. Looks at the entries only if so
+  /// much was written since the last time, or after an hour.
   void prune() const;
 
 private:
   std::string pathOf(StringRef name) const;
+  void addLine(const Twine &line) const;
+  std::optional<uint64_t> knownBytes() const;
+  /// Removes entries as `prune` says; returns the bytes of the rest.
+  uint64_t removeOldest() const;
 
   std::string directory;
   uint64_t limit;
