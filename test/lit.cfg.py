@@ -1,6 +1,7 @@
 import os
 import shutil
 import subprocess
+import sys
 
 import lit.formats
 from lit.llvm import llvm_config
@@ -16,6 +17,11 @@ llvm_config.with_system_environment(["HOME", "TMP", "TEMP"])
 # Tests share a compile cache, which halves the time of the suite, and do not write to the user's
 # home.
 config.environment["FP8_CACHE_DIR"] = os.path.join(config.test_exec_root, "cache")
+# JAX compiles without optimizations in every test.
+sys.path.append(os.path.join(config.test_source_root, "Integration", "CPU"))
+from fp8_testing import QUICK_XLA  # noqa: E402
+
+config.environment["XLA_FLAGS"] = QUICK_XLA
 llvm_config.use_default_substitutions()
 llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
 config.substitutions.append(("%fp8_src_root", config.fp8_src_root))

@@ -35,10 +35,11 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 CPU = HERE.parent / "Integration" / "CPU"
 sys.path[:0] = [str(HERE), str(CPU), str(CPU / "steps")]
-# XLA's compilation would take most of the time here, so its optimizations are
-# disabled. The arithmetic stays the same, and bf16 is really bf16.
-XLA_FLAGS = ["backend_optimization_level=0", "llvm_disable_expensive_passes=true", "cpu_use_fusion_emitters=false", "cpu_parallel_codegen_split_count=1", "allow_excess_precision=false"]  # fmt: skip
-os.environ.setdefault("XLA_FLAGS", " ".join(f"--xla_{flag}" for flag in XLA_FLAGS))
+import fp8_testing  # noqa: E402
+
+# XLA's compilation would take most of the time here. And bf16 is really bf16.
+fp8_testing.compile_jax_quickly()
+fp8_testing.add_xla_flags("--xla_allow_excess_precision=false")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 from steps import choices, optimizers  # noqa: E402

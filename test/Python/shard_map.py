@@ -11,7 +11,7 @@ import pathlib
 import sys
 import unittest
 
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"  # read when JAX starts
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"  # read when JAX starts
 
 import fp8
 import jax

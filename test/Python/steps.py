@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-2))
@@ -24,14 +25,15 @@ class Record:
 
 
 def parameters(seed=0, dtype=jnp.float32):
-    keys = jax.random.split(jax.random.key(seed), 4)
+    random = np.random.default_rng(seed)
     shapes = {"in": (48, 64), "up": (64, 96), "down": (96, 64), "out": (64, 8)}
-    return {name: (jax.random.normal(key, shape) * shape[0] ** -0.5).astype(dtype) for key, (name, shape) in zip(keys, shapes.items(), strict=True)}
+    return {name: jnp.asarray(random.normal(0, shape[0] ** -0.5, shape), dtype) for name, shape in shapes.items()}
 
 
 def batch(seed=1):
-    one, two = jax.random.split(jax.random.key(seed))
-    return {"x": jax.random.normal(one, (32, 48)), "y": jax.random.normal(two, (32, 8)), "weights": {"unused": jnp.ones((32, 3))}}
+    random = np.random.default_rng(seed)
+    normal = lambda *shape: jnp.asarray(random.normal(size=shape), jnp.float32)
+    return {"x": normal(32, 48), "y": normal(32, 8), "weights": {"unused": jnp.ones((32, 3))}}
 
 
 def forward(params, x):

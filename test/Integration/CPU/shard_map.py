@@ -16,10 +16,12 @@ import os
 import pathlib
 import sys
 
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 import fp8_testing as t
+
+t.use_devices(2)
+
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -10,14 +10,14 @@ whole tensors, from which other meshes, or one process, resume.
 
 import functools
 import json
-import os
 import pathlib
 import shutil
 import sys
 
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
-
 import fp8_testing as t
+
+t.use_devices(4)
+
 import jax
 import jax.numpy as jnp
 import numpy as np

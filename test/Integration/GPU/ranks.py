@@ -17,10 +17,11 @@ import subprocess
 import sys
 import tempfile
 
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "test/Integration/CPU"))
 import fp8_testing as t  # noqa: E402
+
+t.use_devices(2)
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402

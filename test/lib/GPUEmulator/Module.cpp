@@ -130,6 +130,8 @@ static llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> makeJIT() {
     return builder.takeError();
   // The CPU's conversions to bf16 flush subnormals to zero.
   builder->addFeatures({"-avx512bf16", "-avxneconvert", "-avx10.2"});
+  // Kernels are small here, and most of their time goes into checks.
+  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::None);
   return llvm::orc::LLJITBuilder()
       .setJITTargetMachineBuilder(std::move(*builder))
       .create();

@@ -10,6 +10,7 @@
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/ModuleSlotTracker.h"
 #include "llvm/IR/Verifier.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/TargetParser/Triple.h"
@@ -60,17 +61,25 @@ private:
   uint64_t sharedBase;
   Retargeted &result;
   llvm::Type *word, *pointer;
+  /// Returns the text and line of an instruction of the image, for messages.
+  const std::string &placeOf(const llvm::Instruction &instruction) const {
+    return places.find(&instruction)->second;
+  }
+
+  /// The places of the current function's instructions.
+  llvm::DenseMap<const llvm::Instruction *, std::string> places;
   /// For each call of wgmma, the uses of its results.
   llvm::DenseMap<llvm::CallInst *, std::vector<RegisterUse *>> uses;
 };
 
 } // namespace
 
-/// Returns the text and line of an instruction, for messages.
-static std::string placeOf(const llvm::Instruction &instruction) {
+/// Returns the text and line of an instruction.
+static std::string describe(const llvm::Instruction &instruction,
+                            llvm::ModuleSlotTracker &slots) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  instruction.print(os);
+  instruction.print(os, slots);
   StringRef shown = StringRef(text).trim();
   shown = shown.take_until([](char c) { return c == '\n'; });
   size_t metadata = shown.find(", !");
@@ -421,9 +430,14 @@ llvm::Error Retargeter::rewriteCall(llvm::CallInst &call) {
 llvm::Error Retargeter::rewrite(llvm::Function &function) {
   const llvm::DataLayout &layout = module.getDataLayout();
   llvm::SmallVector<llvm::Instruction *> work;
+  llvm::ModuleSlotTracker slots(&module);
+  slots.incorporateFunction(function);
+  places.clear();
   for (llvm::BasicBlock &block : function)
-    for (llvm::Instruction &instruction : block)
+    for (llvm::Instruction &instruction : block) {
       work.push_back(&instruction);
+      places[&instruction] = describe(instruction, slots);
+    }
   for (llvm::Instruction *instruction : work)
     if (isWgmma(instruction))
       checkRegisters(*llvm::cast<llvm::CallInst>(instruction));

@@ -16,15 +16,17 @@ import pathlib
 import re
 import sys
 
-os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
 
-import families  # noqa: E402
 import fp8_testing as t  # noqa: E402
+
+t.use_devices(4)
+
+import families  # noqa: E402
 import numpy as np  # noqa: E402
 import presets  # noqa: E402
 import zoo  # noqa: E402
