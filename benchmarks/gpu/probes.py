@@ -6,6 +6,7 @@ wgmma, whose operands lie in shared memory as a matrix descriptor says.
 A probe reads `in` and writes `out`; each thread has its own part of both.
 """
 
+import functools
 import random
 import struct
 
@@ -46,6 +47,7 @@ TAIL = """      llvm.return
 """
 
 
+@functools.cache
 def element(value, form):
     """Returns the code of `value`, which has few bits, in a format."""
     mantissa, bias = MANTISSA_AND_BIAS[form]

@@ -18,6 +18,14 @@ std::string hexText(uint64_t value) {
 
 static std::string number(uint64_t value) { return std::to_string(value); }
 
+/// Returns the stack of the thread with this number. All launches share them.
+static Stack &stackOf(unsigned thread) {
+  static thread_local std::vector<std::unique_ptr<Stack>> stacks;
+  while (stacks.size() <= thread)
+    stacks.push_back(std::make_unique<Stack>());
+  return *stacks[thread];
+}
+
 Block::Block(Grid &grid, unsigned index)
     : grid(grid), index(index),
       threads(static_cast<size_t>(grid.geometry.block[0]) *
@@ -29,8 +37,6 @@ Block::Block(Grid &grid, unsigned index)
   position[0] = index % grid.geometry.grid[0];
   position[1] = index / grid.geometry.grid[0] % grid.geometry.grid[1];
   position[2] = index / grid.geometry.grid[0] / grid.geometry.grid[1];
-  while (grid.stacks.size() < threads.size())
-    grid.stacks.push_back(std::make_unique<Stack>());
   // Overwrite what an earlier block has left, so that no block depends on it.
   std::memset(reinterpret_cast<void *>(grid.sharedBase), 0xff,
               grid.sharedBytes);
@@ -43,7 +49,8 @@ Block::Block(Grid &grid, unsigned index)
     thread.position[0] = i % grid.geometry.block[0];
     thread.position[1] = i / grid.geometry.block[0] % grid.geometry.block[1];
     thread.position[2] = i / grid.geometry.block[0] / grid.geometry.block[1];
-    thread.context.begin(grid.stacks[i]->low(), Stack::bytes, &threadMain);
+    thread.stack = &stackOf(i);
+    thread.context.begin(thread.stack->low(), Stack::bytes, &threadMain);
     ready.push_back(&thread);
   }
   alive = threads.size();
@@ -283,7 +290,7 @@ void Block::access(Thread &thread, uint64_t address, uint64_t bytes,
   if (grid.memory.find(address, bytes))
     return checkGlobal(thread, address, bytes, kind, place);
   // The thread's own stack.
-  if (grid.stacks[thread.index]->contains(address, bytes))
+  if (thread.stack->contains(address, bytes))
     return;
   for (const Range &range : grid.ranges) {
     if (address < range.begin || bytes > range.bytes ||

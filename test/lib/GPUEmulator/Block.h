@@ -76,7 +76,7 @@ struct Thread {
   unsigned index = 0, lane = 0, warp = 0;
   unsigned position[3] = {};
   Context context;
-  std::unique_ptr<Stack> stack;
+  Stack *stack = nullptr;
   enum { Ready, Waiting, Ended } state = Ready;
   const Instruction *waitsAt = nullptr;
   std::deque<Copy> copies;
@@ -102,7 +102,6 @@ struct Grid {
   uint64_t sharedBase;
   unsigned sharedBytes;
   std::mt19937_64 random;
-  std::vector<std::unique_ptr<Stack>> stacks;
   uint64_t bankConflicts = 0;
 };
 

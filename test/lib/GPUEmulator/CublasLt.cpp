@@ -21,6 +21,8 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <vector>
 
 namespace cuda = fp8::cuda;
 using namespace fp8::cublaslt;
@@ -126,6 +128,18 @@ struct Matrix {
     std::memcpy(&bits, at(row, column), bytesOf(layout.type));
     return decode(formatOf(layout.type), bits);
   }
+  std::vector<double> row(uint64_t row) const {
+    std::vector<double> values(columns());
+    for (uint64_t column = 0; column < columns(); ++column)
+      values[column] = get(row, column);
+    return values;
+  }
+  std::vector<double> column(uint64_t column) const {
+    std::vector<double> values(rows());
+    for (uint64_t row = 0; row < rows(); ++row)
+      values[row] = get(row, column);
+    return values;
+  }
 };
 
 /// The arguments of a call.
@@ -165,14 +179,18 @@ void Dot::run() const {
     std::memset(reinterpret_cast<void *>(workspace), 0xa5, workspaceBytes);
   }
   Format format = formatOf(d.layout.type);
-  for (uint64_t i = 0; i < d.rows(); ++i)
+  std::vector<std::vector<double>> columns;
+  for (uint64_t j = 0; j < d.columns(); ++j)
+    columns.push_back(b.column(j));
+  for (uint64_t i = 0; i < d.rows(); ++i) {
+    std::vector<double> row = a.row(i);
     for (uint64_t j = 0; j < d.columns(); ++j) {
-      double sum = 0;
-      for (uint64_t k = 0; k < a.columns(); ++k)
-        sum += a.get(i, k) * b.get(k, j);
+      double sum =
+          std::inner_product(row.begin(), row.end(), columns[j].begin(), 0.0);
       uint32_t bits = encode(format, sum * factor, /*saturate=*/false);
       std::memcpy(d.at(i, j), &bits, bytesOf(d.layout.type));
     }
+  }
 }
 
 /// The largest workspace that an algorithm uses. A larger one would only be

@@ -80,17 +80,6 @@ const DeviceMemory::Allocation *DeviceMemory::find(uint64_t address,
   return lastFound;
 }
 
-DeviceMemory::Page &DeviceMemory::pageOf(uint64_t address) {
-  std::unique_ptr<Page> &page = pages[(address - window) / pageBytes];
-  if (!page)
-    page = std::make_unique<Page>();
-  if (page->launch != launch) {
-    page->cells.fill(Cell());
-    page->launch = launch;
-  }
-  return *page;
-}
-
 void DeviceMemory::setWritten(uint64_t address, uint64_t bytes,
                               bool isWritten) {
   for (uint64_t i = 0; i < bytes; ++i) {

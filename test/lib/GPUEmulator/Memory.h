@@ -49,6 +49,8 @@ struct Cell {
   /// The number of the writer's fence.proxy.async from which on the async proxy
   /// sees the write; 0 if the async proxy made it.
   uint32_t unfenced = 0;
+  /// Of device memory: the launch that the accesses belong to.
+  uint32_t launch = 0;
 };
 
 /// The vector clocks of a block's warps. A barrier orders what all warps did
@@ -142,8 +144,12 @@ public:
 
   /// Returns the accesses to a byte since the last launch began.
   Cell &cell(uint64_t address) {
-    Page &page = pageOf(address);
-    return page.cells[address % pageBytes];
+    Cell &cell = pageOf(address).cells[address % pageBytes];
+    if (cell.launch != launch) {
+      cell = Cell();
+      cell.launch = launch;
+    }
+    return cell;
   }
   /// Begins a launch, which is ordered after everything before it.
   void beginLaunch() { ++launch; }
@@ -174,18 +180,22 @@ public:
 private:
   static constexpr uint64_t pageBytes = 4096;
   struct Page {
-    uint64_t launch = 0;
     std::array<Cell, pageBytes> cells;
     std::bitset<pageBytes> written;
     bool isTouched = false;
     std::bitset<pageBytes> touchedByReads, touchedByWrites;
   };
-  Page &pageOf(uint64_t address);
+  Page &pageOf(uint64_t address) {
+    std::unique_ptr<Page> &page = pages[(address - window) / pageBytes];
+    if (!page)
+      page = std::make_unique<Page>();
+    return *page;
+  }
 
   uint64_t window = 0;
   uint64_t windowBytes;
   uint64_t capacityBytes, usedBytes = 0;
-  uint64_t launch = 1;
+  uint32_t launch = 1;
   uint64_t next; // where the next allocation may begin
   std::map<uint64_t, Allocation> allocations;
   mutable const Allocation *lastFound = nullptr;
