@@ -47,51 +47,12 @@ static bool staysInNest(Value buffer, const lowering::TileParts &parts) {
   return false;
 }
 
-/// Returns the first and the last part that uses `buffer`.
-static std::pair<unsigned, unsigned>
-lifetimeOf(Value buffer, const lowering::TileParts &parts,
-           const llvm::SmallPtrSetImpl<Operation *> &absorbed) {
-  unsigned first = parts.size(), last = 0;
-  for (auto [index, part] : llvm::enumerate(parts)) {
-    SmallVector<Operation *> ops;
-    if (const Nest *nest = std::get_if<Nest>(&part))
-      llvm::append_range(ops, nest->ops);
-    else
-      ops.push_back(std::get<Operation *>(part));
-    bool uses = llvm::any_of(buffer.getUsers(), [&](Operation *user) {
-      return !absorbed.contains(user) && llvm::any_of(ops, [&](Operation *op) {
-        return op->isAncestor(user);
-      });
-    });
-    if (!uses)
-      continue;
-    first = std::min<unsigned>(first, index);
-    last = index;
-  }
-  return {first, last};
-}
-
-/// Returns the lowest offset at which `bytes` fit between the intervals in
-/// `taken`.
-static int64_t firstFit(ArrayRef<std::pair<int64_t, int64_t>> taken,
-                        int64_t bytes) {
-  SmallVector<std::pair<int64_t, int64_t>> sorted(taken);
-  llvm::sort(sorted);
-  int64_t offset = 0;
-  for (auto [from, to] : sorted) {
-    if (offset + bytes <= from)
-      break;
-    offset = std::max(offset, to);
-  }
-  return offset;
-}
-
 /// Locals whose lifetimes do not overlap may share memory: shared memory as
 /// long as there is room, then global memory.
 LogicalResult BlockLowering::planScratch() {
   struct Taken {
     Local *local;
-    std::pair<unsigned, unsigned> lifetime;
+    lowering::Lifetime lifetime;
     bool shared;
   };
   SmallVector<Taken> placed;
@@ -105,15 +66,13 @@ LogicalResult BlockLowering::planScratch() {
   int64_t otherBytes = isApart
                            ? llvm::alignTo(dotBytes, kLocalAlignment) + sumBytes
                            : std::max(dotBytes, sumBytes);
-  auto place = [&](Local &local, std::pair<unsigned, unsigned> lifetime,
-                   bool shared) {
+  auto place = [&](Local &local, lowering::Lifetime lifetime, bool shared) {
     SmallVector<std::pair<int64_t, int64_t>> taken;
     for (const Taken &other : placed)
-      if (other.shared == shared && other.lifetime.first <= lifetime.second &&
-          lifetime.first <= other.lifetime.second)
+      if (other.shared == shared && other.lifetime.overlaps(lifetime))
         taken.push_back({other.local->scratchOffset,
                          other.local->scratchOffset + other.local->bytes});
-    return firstFit(taken, local.bytes);
+    return lowering::firstFit(taken, local.bytes);
   };
   int64_t available =
       llvm::alignDown(target.sharedBytes - otherBytes, dotAlignment);
@@ -129,7 +88,7 @@ LogicalResult BlockLowering::planScratch() {
       local.bytes =
           llvm::alignTo(local.bytes / line * stagedLine(line), kLocalAlignment);
     }
-    auto lifetime = lifetimeOf(buffer, parts, absorbedFills);
+    auto lifetime = lowering::lifetimeOf(buffer, parts, absorbedFills);
     local.scratchOffset = place(local, lifetime, /*shared=*/true);
     local.inShared = local.scratchOffset + local.bytes <= available;
     if (local.inShared) {

@@ -26,6 +26,25 @@ struct Local {
   Value memref;          // the buffer in the current tile
 };
 
+/// The first and the last part of a tile that uses a buffer.
+struct Lifetime {
+  unsigned first, last;
+  bool overlaps(Lifetime other) const {
+    return first <= other.last && other.first <= last;
+  }
+};
+
+/// Returns the number of the part that `user` is in.
+std::optional<unsigned> partOf(Operation *user, const TileParts &parts);
+
+/// Returns the lifetime of `buffer`; fills that were absorbed do not count.
+Lifetime lifetimeOf(Value buffer, const TileParts &parts,
+                    const llvm::SmallPtrSetImpl<Operation *> &absorbed);
+
+/// Returns the lowest offset at which `bytes` fit between the intervals in
+/// `taken`.
+int64_t firstFit(ArrayRef<std::pair<int64_t, int64_t>> taken, int64_t bytes);
+
 /// A reduction loop, in steps of one vector or of one element.
 struct ReductionLoop {
   unsigned loop;

@@ -27,6 +27,45 @@ SmallVector<int> lowering::domainLoopsOf(Value buffer) {
   return loops;
 }
 
+std::optional<unsigned> lowering::partOf(Operation *user,
+                                         const TileParts &parts) {
+  for (auto [index, part] : llvm::enumerate(parts)) {
+    const Nest *nest = std::get_if<Nest>(&part);
+    if (nest ? llvm::any_of(nest->ops,
+                            [&](Operation *op) { return op->isAncestor(user); })
+             : std::get<Operation *>(part)->isAncestor(user))
+      return index;
+  }
+  return std::nullopt;
+}
+
+Lifetime
+lowering::lifetimeOf(Value buffer, const TileParts &parts,
+                     const llvm::SmallPtrSetImpl<Operation *> &absorbed) {
+  Lifetime lifetime = {static_cast<unsigned>(parts.size()), 0};
+  for (Operation *user : buffer.getUsers()) {
+    std::optional<unsigned> part = partOf(user, parts);
+    if (!part || absorbed.contains(user))
+      continue;
+    lifetime.first = std::min(lifetime.first, *part);
+    lifetime.last = std::max(lifetime.last, *part);
+  }
+  return lifetime;
+}
+
+int64_t lowering::firstFit(ArrayRef<std::pair<int64_t, int64_t>> taken,
+                           int64_t bytes) {
+  SmallVector<std::pair<int64_t, int64_t>> sorted(taken);
+  llvm::sort(sorted);
+  int64_t offset = 0;
+  for (auto [from, to] : sorted) {
+    if (offset + bytes <= from)
+      break;
+    offset = std::max(offset, to);
+  }
+  return offset;
+}
+
 /// Calls `visit` with the sizes of all kinds of tiles: the last tile of a
 /// domain loop may be smaller.
 void KernelLowering::forEachTileSize(

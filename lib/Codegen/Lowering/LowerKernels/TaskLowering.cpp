@@ -16,7 +16,91 @@ int64_t TaskLowering::dotScratchBytes(linalg::GenericOp op,
                                  localInputTypes(op, sizes));
 }
 
+/// Returns the local that `buffer` can overwrite: the op that computes `buffer`
+/// is elementwise, and it alone reads that local for the last time, where it
+/// writes. Returns null if there is none.
+Value TaskLowering::overwrittenBy(Value buffer, ArrayRef<Lifetime> lifetimes) {
+  auto numberOf = [&](Value local) {
+    return std::distance(locals.begin(), locals.find(local));
+  };
+  linalg::GenericOp writer;
+  AffineMap write;
+  for (OpOperand &use : buffer.getUses()) {
+    auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
+    if (!generic || (generic.isDpsInit(&use) && writer))
+      return nullptr;
+    if (!generic.isDpsInit(&use))
+      continue;
+    writer = generic;
+    write = generic.getMatchingIndexingMap(&use);
+  }
+  if (!writer || !allParallel(writer) || !write.isPermutation())
+    return nullptr;
+  unsigned part = lifetimes[numberOf(buffer)].first;
+  for (OpOperand *input : writer.getDpsInputOperands()) {
+    Value local = input->get();
+    if (!locals.contains(local) ||
+        writer.getMatchingIndexingMap(input) != write ||
+        lifetimes[numberOf(local)].last != part ||
+        tileType(locals[local], tile) != tileType(locals[buffer], tile))
+      continue;
+    auto reads = [&](Operation *user) {
+      return user != writer.getOperation() && partOf(user, parts) == part;
+    };
+    if (llvm::none_of(local.getUsers(), reads) &&
+        llvm::count(writer->getOperands(), local) == 1)
+      return local;
+  }
+  return nullptr;
+}
+
+/// Locals whose lifetimes do not overlap share memory, and an elementwise op
+/// overwrites what it reads: the scores of an attention are computed in place.
+void TaskLowering::shareScratch() {
+  struct Slot {
+    Lifetime lifetime;
+    int64_t bytes, offset = 0;
+  };
+  SmallVector<Lifetime> lifetimes;
+  for (auto &entry : locals) {
+    Value buffer = entry.first;
+    // Sums over blocks last from one block to the next.
+    bool isSum = llvm::any_of(firstFills, [&](linalg::FillOp fill) {
+      return fill.getOutputs()[0] == buffer;
+    });
+    lifetimes.push_back(isSum ? Lifetime{0, static_cast<unsigned>(parts.size())}
+                              : lifetimeOf(buffer, parts, absorbedFills));
+  }
+  SmallVector<Slot> slots;
+  llvm::SmallDenseMap<Value, unsigned> slotOf;
+  llvm::SmallDenseSet<Value> overwritten;
+  for (auto [entry, lifetime] : llvm::zip_equal(locals, lifetimes)) {
+    auto &[buffer, local] = entry;
+    Value old = overwrittenBy(buffer, lifetimes);
+    if (old && overwritten.insert(old).second) {
+      unsigned slot = slotOf[buffer] = slotOf[old];
+      slots[slot].lifetime.last = lifetime.last;
+      continue;
+    }
+    slotOf[buffer] = slots.size();
+    slots.push_back({lifetime, local.bytes});
+  }
+  localBytes = 0;
+  for (auto [number, slot] : llvm::enumerate(slots)) {
+    SmallVector<std::pair<int64_t, int64_t>> taken;
+    for (const Slot &other : ArrayRef(slots).take_front(number))
+      if (other.lifetime.overlaps(slot.lifetime))
+        taken.push_back({other.offset, other.offset + other.bytes});
+    slot.offset = firstFit(taken, slot.bytes);
+    localBytes = std::max(localBytes, slot.offset + slot.bytes);
+  }
+  for (auto &[buffer, local] : locals)
+    local.scratchOffset = slots[slotOf[buffer]].offset;
+}
+
 LogicalResult TaskLowering::planScratch() {
+
+    shareScratch();
   int64_t total = llvm::alignTo(localBytes + dotBytes, 64);
   kernel->setAttr(kScratchBytesAttr, builder.getI64IntegerAttr(total));
   kernel->setAttr(kTasksAttr, builder.getI64IntegerAttr(countTasks()));

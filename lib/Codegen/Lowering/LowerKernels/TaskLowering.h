@@ -20,6 +20,8 @@ public:
 
 private:
   LogicalResult planScratch() override;
+  Value overwrittenBy(Value buffer, ArrayRef<Lifetime> lifetimes);
+  void shareScratch();
   Value prepareArguments() override;
   int64_t dotScratchBytes(linalg::GenericOp op,
                           ArrayRef<int64_t> sizes) override;
