@@ -99,8 +99,7 @@ void TaskLowering::shareScratch() {
 }
 
 LogicalResult TaskLowering::planScratch() {
-
-    shareScratch();
+  shareScratch();
   int64_t total = llvm::alignTo(localBytes + dotBytes, 64);
   kernel->setAttr(kScratchBytesAttr, builder.getI64IntegerAttr(total));
   kernel->setAttr(kTasksAttr, builder.getI64IntegerAttr(countTasks()));
