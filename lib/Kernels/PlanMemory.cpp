@@ -4,6 +4,7 @@
 #include "fp8/Kernels/MemoryReport.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
+#include "fp8/Support/FirstFit.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -79,13 +80,6 @@ private:
   DenseMap<Operation *, unsigned> begin, end;
 };
 
-/// Where and when a buffer takes bytes of the arena: what placing another one
-/// reads, close together.
-struct PlacedBuffer {
-  int64_t offset, end; ///< With the alignment.
-  unsigned firstUse, lastUse;
-};
-
 /// Places the largest buffers first, each at the lowest offset that is free
 /// during its interval. Returns the size of the arena.
 int64_t pack(MutableArrayRef<PlannedBuffer> buffers) {
@@ -95,32 +89,10 @@ int64_t pack(MutableArrayRef<PlannedBuffer> buffers) {
   llvm::sort(order, [](PlannedBuffer *a, PlannedBuffer *b) {
     return a->bytes != b->bytes ? a->bytes > b->bytes : a < b;
   });
-  int64_t total = 0;
-  std::vector<PlacedBuffer> placed; // by offset
-  placed.reserve(order.size());
-  for (PlannedBuffer *buffer : order) {
-    int64_t offset = 0;
-    for (const PlacedBuffer &other : placed) {
-      if (other.lastUse < buffer->begin || buffer->end < other.firstUse)
-        continue;
-      if (other.offset - offset >= buffer->bytes)
-        break;
-      offset = std::max(offset, other.end);
-    }
-    buffer->offset = offset;
-    int64_t end = offset + buffer->bytes;
-    total = std::max(total, end);
-    PlacedBuffer next{offset,
-                      static_cast<int64_t>(llvm::alignTo(end, kArenaAlignment)),
-                      buffer->begin, buffer->end};
-    placed.insert(
-        llvm::upper_bound(placed, next,
-                          [](const PlacedBuffer &a, const PlacedBuffer &b) {
-                            return a.offset < b.offset;
-                          }),
-        next);
-  }
-  return llvm::alignTo(total, kArenaAlignment);
+  FirstFit arena(kArenaAlignment);
+  for (PlannedBuffer *buffer : order)
+    buffer->offset = arena.place({buffer->begin, buffer->end}, buffer->bytes);
+  return llvm::alignTo(arena.size(), kArenaAlignment);
 }
 
 class PlanMemory : public fp8::impl::PlanMemoryBase<PlanMemory> {

@@ -50,12 +50,7 @@ static bool staysInNest(Value buffer, const lowering::TileParts &parts) {
 /// Locals whose lifetimes do not overlap may share memory: shared memory as
 /// long as there is room, then global memory.
 LogicalResult BlockLowering::planScratch() {
-  struct Taken {
-    Local *local;
-    lowering::Lifetime lifetime;
-    bool shared;
-  };
-  SmallVector<Taken> placed;
+  FirstFit inShared, inGlobal;
   if (rows > 0 && !(scatter = findScatter()))
     return kernel->emitOpError("expected one scatter, because its plan says "
                                "how many rows a block owns");
@@ -66,17 +61,8 @@ LogicalResult BlockLowering::planScratch() {
   int64_t otherBytes = isApart
                            ? llvm::alignTo(dotBytes, kLocalAlignment) + sumBytes
                            : std::max(dotBytes, sumBytes);
-  auto place = [&](Local &local, lowering::Lifetime lifetime, bool shared) {
-    SmallVector<std::pair<int64_t, int64_t>> taken;
-    for (const Taken &other : placed)
-      if (other.shared == shared && other.lifetime.overlaps(lifetime))
-        taken.push_back({other.local->scratchOffset,
-                         other.local->scratchOffset + other.local->bytes});
-    return lowering::firstFit(taken, local.bytes);
-  };
   int64_t available =
       llvm::alignDown(target.sharedBytes - otherBytes, dotAlignment);
-  sharedBytes = 0;
   for (auto &[buffer, local] : locals) {
     if (staysInNest(buffer, parts)) {
       local.bytes = local.scratchOffset = 0;
@@ -88,18 +74,16 @@ LogicalResult BlockLowering::planScratch() {
       local.bytes =
           llvm::alignTo(local.bytes / line * stagedLine(line), kLocalAlignment);
     }
-    auto lifetime = lowering::lifetimeOf(buffer, parts, absorbedFills);
-    local.scratchOffset = place(local, lifetime, /*shared=*/true);
+    local.lifetime = lowering::lifetimeOf(buffer, parts, absorbedFills);
+    local.scratchOffset = inShared.find(local.lifetime, local.bytes);
     local.inShared = local.scratchOffset + local.bytes <= available;
-    if (local.inShared) {
-      sharedBytes = std::max(sharedBytes, local.scratchOffset + local.bytes);
-    } else {
-      local.scratchOffset = place(local, lifetime, /*shared=*/false);
-      scratchBytes = std::max(scratchBytes, local.scratchOffset + local.bytes);
-    }
-    placed.push_back({&local, lifetime, local.inShared});
+    if (local.inShared)
+      inShared.take(local.lifetime, local.scratchOffset, local.bytes);
+    else
+      local.scratchOffset = inGlobal.place(local.lifetime, local.bytes);
   }
-  dotOffset = llvm::alignTo(sharedBytes, dotAlignment);
+  scratchBytes = inGlobal.size();
+  dotOffset = llvm::alignTo(inShared.size(), dotAlignment);
   sharedBytes = dotOffset + otherBytes;
   sumOffset = isApart ? sharedBytes - sumBytes : dotOffset;
   if (sharedBytes > target.sharedBytes)

@@ -58,8 +58,9 @@ fp8.kernel @in_place(read %x: memref<32x64xf32>, write %y: memref<32x64xf32>) do
 // CHECK-SAME: fp8.scratch_bytes = 16640
 // CHECK: memref.view %{{.*}}[%c0][] : memref<16640xi8> to memref<32x64xf32>
 // CHECK: memref.view %{{.*}}[%c8320][] : memref<16640xi8> to memref<32x64xf32>
+// CHECK: memref.view %{{.*}}[%c0][] : memref<16640xi8> to memref<32x64xf32>
 // CHECK: return
-fp8.kernel @read_again(read %x: memref<32x64xf32>, write %y: memref<32x64xf32>, write %z: memref<32x64xf32>) domain = [32] plan = #fp8.cpu_plan<tile = [32]> {
+fp8.kernel @read_again(read %x: memref<32x64xf32>, write %y: memref<32x64xf32>, write %z: memref<32x64xf32>, write %w: memref<32x64xf32>) domain = [32] plan = #fp8.cpu_plan<tile = [32]> {
   %zero = arith.constant 0.0 : f32
   %old = memref.alloc() : memref<32x64xf32>
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<32x64xf32>) outs(%old : memref<32x64xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
@@ -92,7 +93,27 @@ fp8.kernel @read_again(read %x: memref<32x64xf32>, write %y: memref<32x64xf32>, 
     %n = arith.addf %a, %o : f32
     linalg.yield %n : f32
   }
-  linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%new, %total : memref<32x64xf32>, memref<32xf32>) outs(%y : memref<32x64xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  // It reads new values, as the op behind it does, and lies where the old ones
+  // were.
+  %last = memref.alloc() : memref<32x64xf32>
+  linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%new, %total : memref<32x64xf32>, memref<32xf32>) outs(%last : memref<32x64xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %n = arith.divf %a, %b : f32
+    linalg.yield %n : f32
+  }
+  linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%new, %total : memref<32x64xf32>, memref<32xf32>) outs(%w : memref<32x64xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %n = arith.mulf %a, %b : f32
+    linalg.yield %n : f32
+  }
+  %end = memref.alloc() : memref<32xf32>
+  linalg.fill ins(%zero : f32) outs(%end : memref<32xf32>)
+  linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%last : memref<32x64xf32>) outs(%end : memref<32xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.addf %a, %o : f32
+    linalg.yield %n : f32
+  }
+  linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%last, %end : memref<32x64xf32>, memref<32xf32>) outs(%y : memref<32x64xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
   ^bb0(%a: f32, %b: f32, %o: f32):
     %n = arith.divf %a, %b : f32
     linalg.yield %n : f32

@@ -134,12 +134,6 @@ struct Matrix {
       values[column] = get(row, column);
     return values;
   }
-  std::vector<double> column(uint64_t column) const {
-    std::vector<double> values(rows());
-    for (uint64_t row = 0; row < rows(); ++row)
-      values[row] = get(row, column);
-    return values;
-  }
 };
 
 /// The arguments of a call.
@@ -179,9 +173,10 @@ void Dot::run() const {
     std::memset(reinterpret_cast<void *>(workspace), 0xa5, workspaceBytes);
   }
   Format format = formatOf(d.layout.type);
+  Matrix turned = {b.layout, b.address, !b.transposed};
   std::vector<std::vector<double>> columns;
   for (uint64_t j = 0; j < d.columns(); ++j)
-    columns.push_back(b.column(j));
+    columns.push_back(turned.row(j));
   for (uint64_t i = 0; i < d.rows(); ++i) {
     std::vector<double> row = a.row(i);
     for (uint64_t j = 0; j < d.columns(); ++j) {

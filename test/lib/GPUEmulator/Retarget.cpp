@@ -53,6 +53,10 @@ private:
         llvm::ConstantInt::get(word, reinterpret_cast<uint64_t>(address)),
         pointer);
   }
+  /// Returns the text and line of an instruction of the image, for messages.
+  const std::string &placeOf(const llvm::Instruction &instruction) const {
+    return places.find(&instruction)->second;
+  }
   llvm::FunctionCallee helper(StringRef name, unsigned arguments);
   void addEntry(llvm::Function &kernel);
 
@@ -61,11 +65,6 @@ private:
   uint64_t sharedBase;
   Retargeted &result;
   llvm::Type *word, *pointer;
-  /// Returns the text and line of an instruction of the image, for messages.
-  const std::string &placeOf(const llvm::Instruction &instruction) const {
-    return places.find(&instruction)->second;
-  }
-
   /// The places of the current function's instructions.
   llvm::DenseMap<const llvm::Instruction *, std::string> places;
   /// For each call of wgmma, the uses of its results.

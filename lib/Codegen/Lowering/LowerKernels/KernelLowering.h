@@ -7,6 +7,7 @@
 
 #include "fp8/Codegen/Contraction.h"
 #include "fp8/Kernels/CausalKeys.h"
+#include "fp8/Support/FirstFit.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -21,29 +22,19 @@ struct Local {
   /// The domain loop that divides each dimension; -1 if it is whole.
   SmallVector<int> domainLoop;
   int64_t bytes = 0, scratchOffset = 0;
+  Lifetime lifetime;     // in parts
   bool inShared = false; // on a GPU: in shared memory
   bool isStaged = false; // on a GPU: a transpose reads it
   Value memref;          // the buffer in the current tile
 };
 
-/// The first and the last part of a tile that uses a buffer.
-struct Lifetime {
-  unsigned first, last;
-  bool overlaps(Lifetime other) const {
-    return first <= other.last && other.first <= last;
-  }
-};
-
 /// Returns the number of the part that `user` is in.
 std::optional<unsigned> partOf(Operation *user, const TileParts &parts);
 
-/// Returns the lifetime of `buffer`; fills that were absorbed do not count.
+/// Returns the first and the last part that uses `buffer`; fills that were
+/// absorbed do not count.
 Lifetime lifetimeOf(Value buffer, const TileParts &parts,
                     const llvm::SmallPtrSetImpl<Operation *> &absorbed);
-
-/// Returns the lowest offset at which `bytes` fit between the intervals in
-/// `taken`.
-int64_t firstFit(ArrayRef<std::pair<int64_t, int64_t>> taken, int64_t bytes);
 
 /// A reduction loop, in steps of one vector or of one element.
 struct ReductionLoop {

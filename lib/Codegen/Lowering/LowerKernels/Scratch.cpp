@@ -53,19 +53,6 @@ lowering::lifetimeOf(Value buffer, const TileParts &parts,
   return lifetime;
 }
 
-int64_t lowering::firstFit(ArrayRef<std::pair<int64_t, int64_t>> taken,
-                           int64_t bytes) {
-  SmallVector<std::pair<int64_t, int64_t>> sorted(taken);
-  llvm::sort(sorted);
-  int64_t offset = 0;
-  for (auto [from, to] : sorted) {
-    if (offset + bytes <= from)
-      break;
-    offset = std::max(offset, to);
-  }
-  return offset;
-}
-
 /// Calls `visit` with the sizes of all kinds of tiles: the last tile of a
 /// domain loop may be smaller.
 void KernelLowering::forEachTileSize(

@@ -19,10 +19,7 @@ int64_t TaskLowering::dotScratchBytes(linalg::GenericOp op,
 /// Returns the local that `buffer` can overwrite: the op that computes `buffer`
 /// is elementwise, and it alone reads that local for the last time, where it
 /// writes. Returns null if there is none.
-Value TaskLowering::overwrittenBy(Value buffer, ArrayRef<Lifetime> lifetimes) {
-  auto numberOf = [&](Value local) {
-    return std::distance(locals.begin(), locals.find(local));
-  };
+Local *TaskLowering::overwrittenBy(Value buffer) {
   linalg::GenericOp writer;
   AffineMap write;
   for (OpOperand &use : buffer.getUses()) {
@@ -36,20 +33,19 @@ Value TaskLowering::overwrittenBy(Value buffer, ArrayRef<Lifetime> lifetimes) {
   }
   if (!writer || !allParallel(writer) || !write.isPermutation())
     return nullptr;
-  unsigned part = lifetimes[numberOf(buffer)].first;
+  const Local &local = locals[buffer];
+  auto isReadElsewhere = [&](Value old) {
+    return llvm::any_of(old.getUsers(), [&](Operation *user) {
+      return user != writer && partOf(user, parts) == local.lifetime.first;
+    });
+  };
   for (OpOperand *input : writer.getDpsInputOperands()) {
-    Value local = input->get();
-    if (!locals.contains(local) ||
-        writer.getMatchingIndexingMap(input) != write ||
-        lifetimes[numberOf(local)].last != part ||
-        tileType(locals[local], tile) != tileType(locals[buffer], tile))
-      continue;
-    auto reads = [&](Operation *user) {
-      return user != writer.getOperation() && partOf(user, parts) == part;
-    };
-    if (llvm::none_of(local.getUsers(), reads) &&
-        llvm::count(writer->getOperands(), local) == 1)
-      return local;
+    Value old = input->get();
+    if (locals.contains(old) && writer.getMatchingIndexingMap(input) == write &&
+        locals[old].lifetime.last == local.lifetime.first &&
+        tileType(locals[old], tile) == tileType(local, tile) &&
+        llvm::count(writer->getOperands(), old) == 1 && !isReadElsewhere(old))
+      return &locals[old];
   }
   return nullptr;
 }
@@ -57,45 +53,31 @@ Value TaskLowering::overwrittenBy(Value buffer, ArrayRef<Lifetime> lifetimes) {
 /// Locals whose lifetimes do not overlap share memory, and an elementwise op
 /// overwrites what it reads: the scores of an attention are computed in place.
 void TaskLowering::shareScratch() {
-  struct Slot {
-    Lifetime lifetime;
-    int64_t bytes, offset = 0;
-  };
-  SmallVector<Lifetime> lifetimes;
+  for (auto &entry : locals)
+    entry.second.lifetime = lifetimeOf(entry.first, parts, absorbedFills);
+  // Sums over blocks last from one block to the next.
+  for (linalg::FillOp fill : firstFills)
+    if (auto sum = locals.find(fill.getOutputs()[0]); sum != locals.end())
+      sum->second.lifetime = {0, static_cast<unsigned>(parts.size())};
+
+  SmallVector<Local *> overwritten; // by each local, or null
+  llvm::SmallPtrSet<Local *, 8> taken;
   for (auto &entry : locals) {
-    Value buffer = entry.first;
-    // Sums over blocks last from one block to the next.
-    bool isSum = llvm::any_of(firstFills, [&](linalg::FillOp fill) {
-      return fill.getOutputs()[0] == buffer;
-    });
-    lifetimes.push_back(isSum ? Lifetime{0, static_cast<unsigned>(parts.size())}
-                              : lifetimeOf(buffer, parts, absorbedFills));
+    Local *old = overwrittenBy(entry.first);
+    overwritten.push_back(old && taken.insert(old).second ? old : nullptr);
   }
-  SmallVector<Slot> slots;
-  llvm::SmallDenseMap<Value, unsigned> slotOf;
-  llvm::SmallDenseSet<Value> overwritten;
-  for (auto [entry, lifetime] : llvm::zip_equal(locals, lifetimes)) {
-    auto &[buffer, local] = entry;
-    Value old = overwrittenBy(buffer, lifetimes);
-    if (old && overwritten.insert(old).second) {
-      unsigned slot = slotOf[buffer] = slotOf[old];
-      slots[slot].lifetime.last = lifetime.last;
-      continue;
-    }
-    slotOf[buffer] = slots.size();
-    slots.push_back({lifetime, local.bytes});
+  // The first of those that overwrite each other lasts as long as the last one.
+  for (auto [entry, old] :
+       llvm::zip_equal(llvm::reverse(locals), llvm::reverse(overwritten)))
+    if (old)
+      old->lifetime.last = entry.second.lifetime.last;
+  FirstFit memory;
+  for (auto [entry, old] : llvm::zip_equal(locals, overwritten)) {
+    Local &local = entry.second;
+    local.scratchOffset =
+        old ? old->scratchOffset : memory.place(local.lifetime, local.bytes);
   }
-  localBytes = 0;
-  for (auto [number, slot] : llvm::enumerate(slots)) {
-    SmallVector<std::pair<int64_t, int64_t>> taken;
-    for (const Slot &other : ArrayRef(slots).take_front(number))
-      if (other.lifetime.overlaps(slot.lifetime))
-        taken.push_back({other.offset, other.offset + other.bytes});
-    slot.offset = firstFit(taken, slot.bytes);
-    localBytes = std::max(localBytes, slot.offset + slot.bytes);
-  }
-  for (auto &[buffer, local] : locals)
-    local.scratchOffset = slots[slotOf[buffer]].offset;
+  localBytes = memory.size();
 }
 
 LogicalResult TaskLowering::planScratch() {

@@ -20,7 +20,7 @@ public:
 
 private:
   LogicalResult planScratch() override;
-  Value overwrittenBy(Value buffer, ArrayRef<Lifetime> lifetimes);
+  Local *overwrittenBy(Value buffer);
   void shareScratch();
   Value prepareArguments() override;
   int64_t dotScratchBytes(linalg::GenericOp op,
