@@ -11,6 +11,26 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
+/// Returns the text of an attribute of an argument, or "".
+static StringRef argAttributeOf(Value value, StringRef name) {
+  auto arg = dyn_cast<BlockArgument>(value);
+  if (!arg || !arg.getOwner()->isEntryBlock())
+    return "";
+  auto func =
+      dyn_cast_if_present<FunctionOpInterface>(arg.getOwner()->getParentOp());
+  auto text = func ? func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name)
+                   : StringAttr();
+  return text ? text.getValue() : "";
+}
+
+std::optional<ArgRole> fp8::argRoleOf(Value value) {
+  return symbolizeArgRole(argAttributeOf(value, kRoleAttr));
+}
+
+std::optional<StateKind> fp8::stateKindOf(Value value) {
+  return symbolizeStateKind(argAttributeOf(value, kKindAttr));
+}
+
 BlockArgument fp8::findArgument(func::FuncOp func, StringRef path) {
   for (BlockArgument arg : func.getArguments()) {
     auto name =

@@ -186,16 +186,10 @@ void Timeline::visit(Block &block, int64_t times) {
 
 static int64_t countParameters(ScheduleOp schedule) {
   int64_t count = 0;
-  for (BlockArgument arg : schedule.getBody().getArguments()) {
-    auto is = [&](StringRef attribute, StringRef value) {
-      auto text =
-          schedule.getArgAttrOfType<StringAttr>(arg.getArgNumber(), attribute);
-      return text && text.getValue() == value;
-    };
-    if (is(kRoleAttr, stringifyArgRole(ArgRole::State)) &&
-        is(kKindAttr, stringifyStateKind(StateKind::Parameter)))
+  for (BlockArgument arg : schedule.getBody().getArguments())
+    if (argRoleOf(arg) == ArgRole::State &&
+        stateKindOf(arg) == StateKind::Parameter)
       count += cast<MemRefType>(arg.getType()).getNumElements();
-  }
   return count;
 }
 

@@ -242,15 +242,13 @@ void StateDealer::findShards() {
     return func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
   };
   llvm::StringSet<> parameters;
-  auto isParameter = [&](BlockArgument arg) {
-    auto kind = attrOf(arg, kKindAttr);
-    return kind && symbolizeStateKind(kind.getValue()) == StateKind::Parameter;
+  auto isParameter = [](BlockArgument arg) {
+    return stateKindOf(arg) == StateKind::Parameter;
   };
   for (BlockArgument arg : func.getArguments())
     if (auto path = attrOf(arg, kPathAttr); path && isParameter(arg))
       parameters.insert(path.getValue());
   for (BlockArgument arg : func.getArguments()) {
-    auto role = attrOf(arg, kRoleAttr);
     auto name = attrOf(arg, kParameterAttr);
     if (!name && isParameter(arg)) {
       name = attrOf(arg, kPathAttr);
@@ -259,7 +257,7 @@ void StateDealer::findShards() {
           parameters.contains(base))
         name = StringAttr::get(func.getContext(), base);
     }
-    if (!role || role.getValue() != "state" || !name ||
+    if (argRoleOf(arg) != ArgRole::State || !name ||
         hasPart(arg.getArgNumber()))
       continue;
     auto [entry, isNew] =
@@ -659,10 +657,8 @@ void StateDealer::analyze() {
     cuts.clear();
     SmallVector<int64_t> before = slices;
     for (BlockArgument arg : func.getArguments()) {
-      auto role =
-          func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kRoleAttr);
       bool isEach =
-          (role && role.getValue() == "batch") || hasPart(arg.getArgNumber());
+          argRoleOf(arg) == ArgRole::Batch || hasPart(arg.getArgNumber());
       int64_t shard = shardOf.lookup(arg);
       holders[arg] = shard    ? Holder::owner(shard)
                      : isEach ? Holder::each()

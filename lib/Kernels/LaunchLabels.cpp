@@ -10,6 +10,7 @@
 
 #include "LaunchLabels.h"
 
+#include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Structure.h"
@@ -94,23 +95,16 @@ static BlockArgument argumentOf(Value value) {
                                                           : BlockArgument();
 }
 
-static StringRef attributeOf(BlockArgument arg, StringRef name) {
-  auto func = cast<func::FuncOp>(arg.getOwner()->getParentOp());
-  auto text = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
-  return text ? text.getValue() : "";
-}
-
 static StringRef pathOf(BlockArgument arg) {
-  return attributeOf(arg, FP8Dialect::kPathAttrName);
+  auto func = cast<func::FuncOp>(arg.getOwner()->getParentOp());
+  auto path = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr);
+  return path ? path.getValue() : "";
 }
 
 /// Returns true if an argument is a weight, trained or frozen.
 static bool isParameter(BlockArgument arg) {
-  return !pathOf(arg).empty() &&
-         (symbolizeStateKind(attributeOf(arg, FP8Dialect::kKindAttrName)) ==
-              StateKind::Parameter ||
-          symbolizeArgRole(attributeOf(arg, FP8Dialect::kRoleAttrName)) ==
-              ArgRole::Frozen);
+  return !pathOf(arg).empty() && (stateKindOf(arg) == StateKind::Parameter ||
+                                  argRoleOf(arg) == ArgRole::Frozen);
 }
 
 /// Returns `forward params['w']` if the location of a dot has such a name, or

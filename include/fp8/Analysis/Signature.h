@@ -93,6 +93,13 @@ struct Signature {
   bool isStep() const;
 };
 
+/// Returns the role of an argument of a function or a schedule, by its
+/// attribute; nothing if `value` is no such argument or has none.
+std::optional<ArgRole> argRoleOf(Value value);
+
+/// Returns the kind of an argument that is state, in the same way.
+std::optional<StateKind> stateKindOf(Value value);
+
 /// Returns the argument of `func` with this path, or null.
 BlockArgument findArgument(func::FuncOp func, llvm::StringRef path);
 

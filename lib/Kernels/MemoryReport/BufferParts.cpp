@@ -26,8 +26,8 @@ BufferState MemoryAnalyzer::emptyState() {
 /// Returns the parts of an argument before the step.
 BufferState MemoryAnalyzer::startOf(BlockArgument arg) {
   BufferState state = emptyState();
-  std::optional<ArgRole> role = roleOf(arg);
-  std::optional<StateKind> kind = kindOf(arg);
+  std::optional<ArgRole> role = argRoleOf(arg);
+  std::optional<StateKind> kind = stateKindOf(arg);
   // Integers in the state are keys of a random number generator, unless they
   // are step counters.
   bool isKey =

@@ -121,8 +121,6 @@ private:
                                                     unsigned operand) {
     return flowOf(call).outputs[call.getArgument(operand)];
   }
-  std::optional<ArgRole> roleOf(BlockArgument arg);
-  std::optional<StateKind> kindOf(Value root);
   SmallVector<Value> readBuffersOf(const Write &write);
   bool mayPrecede(Operation *write, Operation *read, Value root);
   void collectWrites();

@@ -33,7 +33,7 @@ void MemoryAnalyzer::findForwardPass() {
   while (!worklist.empty()) {
     auto [root, reader] = worklist.pop_back_val();
     // The history of a parameter belongs to earlier steps.
-    if (kindOf(root) == StateKind::Parameter)
+    if (stateKindOf(root) == StateKind::Parameter)
       continue;
     auto it = writesOf.find(root);
     if (it == writesOf.end())
@@ -122,7 +122,7 @@ void MemoryAnalyzer::findGradients() {
     return;
   SetVector<Value> found;
   for (auto &[root, writes] : writesOf) {
-    std::optional<StateKind> kind = kindOf(root);
+    std::optional<StateKind> kind = stateKindOf(root);
     if (kind == StateKind::Parameter || kind == StateKind::Moment1 ||
         kind == StateKind::Moment2)
       for (const Write &write : writes)

@@ -20,22 +20,6 @@ const KernelFlow &MemoryAnalyzer::flowOf(LaunchOp call) {
   return it->second;
 }
 
-std::optional<ArgRole> MemoryAnalyzer::roleOf(BlockArgument arg) {
-  auto text =
-      schedule.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kRoleAttr);
-  return text ? symbolizeArgRole(text.getValue()) : std::nullopt;
-}
-
-/// Returns the state kind of `root`, if it is an argument that has one.
-std::optional<StateKind> MemoryAnalyzer::kindOf(Value root) {
-  auto arg = dyn_cast<BlockArgument>(root);
-  if (!arg || arg.getOwner() != &schedule.getBody().front())
-    return std::nullopt;
-  auto text =
-      schedule.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kKindAttr);
-  return text ? symbolizeStateKind(text.getValue()) : std::nullopt;
-}
-
 /// Returns the buffers that are read for `write`.
 SmallVector<Value> MemoryAnalyzer::readBuffersOf(const Write &write) {
   Operation *op = write.op;

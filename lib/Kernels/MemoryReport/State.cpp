@@ -31,7 +31,7 @@ StateCategory MemoryAnalyzer::categoryOf(BlockArgument arg, StringRef path,
                                          const llvm::StringSet<> &paths) {
   if (isScale(path, paths))
     return StateCategory::Scale;
-  std::optional<StateKind> kind = kindOf(arg);
+  std::optional<StateKind> kind = stateKindOf(arg);
   if (kind == StateKind::Parameter)
     return StateCategory::Master;
   if (kind == StateKind::Moment1)
@@ -114,7 +114,7 @@ void MemoryAnalyzer::fillState() {
   llvm::StringSet<> paths = pathsOfArguments();
   for (BlockArgument arg : schedule.getArguments()) {
     int64_t bytes = byteSize(cast<MemRefType>(arg.getType()));
-    std::optional<ArgRole> role = roleOf(arg);
+    std::optional<ArgRole> role = argRoleOf(arg);
     if (schedule.getArgAttr(arg.getArgNumber(), FP8Dialect::kOutputAttrName))
       report.resultBytes += bytes;
     else if (role == ArgRole::State || role == ArgRole::Frozen)

@@ -69,11 +69,9 @@ bool WeightCopies::addOps(Copy &copy, Value value,
     // value either.
     if (arg.getArgNumber() >= step.getNumArguments())
       return false;
-    StringAttr role =
-        step.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kRoleAttr);
-    return role &&
-           (role == stringifyEnum(ArgRole::Frozen) ||
-            (role == stringifyEnum(ArgRole::State) && getNext(step, arg)));
+    std::optional<ArgRole> role = argRoleOf(arg);
+    return role == ArgRole::Frozen ||
+           (role == ArgRole::State && getNext(step, arg));
   }
   Operation *op = value.getDefiningOp();
   if (!isPure(op) || op->getNumRegions() != 0)
@@ -231,10 +229,7 @@ void WeightCopies::makeFirst(const Copy &copy, StateFunction &store) {
 bool WeightCopies::followsFromOtherState(const Copy &copy) const {
   func::FuncOp step = function;
   return llvm::any_of(copy.leaves, [&](BlockArgument arg) {
-    auto kind = step.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
-                                                  FP8Dialect::kKindAttrName);
-    return getNext(step, arg) &&
-           (!kind || kind != stringifyEnum(StateKind::Parameter));
+    return getNext(step, arg) && stateKindOf(arg) != StateKind::Parameter;
   });
 }
 
