@@ -234,6 +234,10 @@ private:
 // Shards and gradients
 //===----------------------------------------------------------------------===//
 
+static bool isParameter(Value arg) {
+  return stateKindOf(arg) == StateKind::Parameter;
+}
+
 /// Finds the shards: each is a parameter and the state that belongs to it, with
 /// their scales.
 void StateDealer::findShards() {
@@ -242,9 +246,6 @@ void StateDealer::findShards() {
     return func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
   };
   llvm::StringSet<> parameters;
-  auto isParameter = [](BlockArgument arg) {
-    return stateKindOf(arg) == StateKind::Parameter;
-  };
   for (BlockArgument arg : func.getArguments())
     if (auto path = attrOf(arg, kPathAttr); path && isParameter(arg))
       parameters.insert(path.getValue());
@@ -349,11 +350,6 @@ bool StateDealer::replicateCheapParameters() {
       cost[holder.shard] +=
           bytesOf(value) * runsOf(def ? def : &value.getParentBlock()->front());
     }
-  auto isParameter = [&](BlockArgument arg) {
-    auto kind =
-        func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kKindAttr);
-    return kind && symbolizeStateKind(kind.getValue()) == StateKind::Parameter;
-  };
   for (auto [arg, shard] : shardOf)
     if (isParameter(arg))
       parameters[shard] += bytesOf(arg);

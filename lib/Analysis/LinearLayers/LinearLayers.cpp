@@ -19,6 +19,7 @@
 #include "Origins.h"
 #include "ValueFlow.h"
 
+#include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
@@ -132,14 +133,12 @@ struct Analyzer {
 /// backward pass.
 llvm::StringSet<> Analyzer::findOtherState() const {
   llvm::StringSet<> paths;
-  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    auto attribute = [&](StringRef name) {
-      return function.getArgAttrOfType<StringAttr>(i, name);
-    };
-    StringAttr path = attribute(FP8Dialect::kPathAttrName),
-               kind = attribute(FP8Dialect::kKindAttrName);
-    if (path && kind &&
-        llvm::is_contained({"average", "step", "other"}, kind.getValue()))
+  for (BlockArgument arg : function.getArguments()) {
+    auto path =
+        function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr);
+    std::optional<StateKind> kind = stateKindOf(arg);
+    if (path && (kind == StateKind::Average || kind == StateKind::Step ||
+                 kind == StateKind::Other))
       paths.insert(path.getValue());
   }
   return paths;
@@ -203,11 +202,7 @@ void Analyzer::addForwardOfOtherLosses() {
 /// Returns true if a weight's parameter is one that gradients update.
 bool Analyzer::isTrained(Value weight) const {
   BlockArgument parameter = origins.getParameter(weight);
-  auto kind = parameter
-                  ? function.getArgAttrOfType<StringAttr>(
-                        parameter.getArgNumber(), FP8Dialect::kKindAttrName)
-                  : StringAttr();
-  return kind && kind.getValue() == "parameter";
+  return parameter && stateKindOf(parameter) == StateKind::Parameter;
 }
 
 /// Returns the ops that compute some values.

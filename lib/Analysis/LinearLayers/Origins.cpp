@@ -3,6 +3,8 @@
 #include "Origins.h"
 #include "ValueFlow.h"
 
+#include "fp8/Analysis/Signature.h"
+
 #include "mlir/IR/BuiltinTypes.h"
 
 using namespace mlir;
@@ -27,19 +29,15 @@ Origins::Origins(func::FuncOp function) : function(function) {
 }
 
 Origin Origins::classify(BlockArgument arg) const {
-  auto mark = [&](StringRef name) {
-    auto attr = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
-    return attr ? attr.getValue() : StringRef();
-  };
-  StringRef role = mark(FP8Dialect::kRoleAttrName);
+  std::optional<ArgRole> role = argRoleOf(arg);
+  std::optional<StateKind> kind = stateKindOf(arg);
   // Integers that no result replaces may be weights that scales multiply.
-  if (!isa<FloatType>(getElementTypeOrSelf(arg.getType())))
-    return role == "constant" ? Origin::Constant : Origin::Data;
-  StringRef kind = mark(FP8Dialect::kKindAttrName);
-  if (role == "frozen" ||
-      (role == "state" && (kind == "parameter" || kind == "average")))
+  if (isa<FloatType>(getElementTypeOrSelf(arg.getType())) &&
+      (role == ArgRole::Frozen ||
+       (role == ArgRole::State &&
+        (kind == StateKind::Parameter || kind == StateKind::Average))))
     return Origin::Weight;
-  return role == "constant" ? Origin::Constant : Origin::Data;
+  return role == ArgRole::Constant ? Origin::Constant : Origin::Data;
 }
 
 /// Finds loop-carried values that enter as state and leave as its next value,

@@ -275,10 +275,7 @@ StringRef Outliner::stateOf(ArrayRef<Value> results) {
       if (found.empty())
         found = path.getValue();
       BlockArgument arg = arguments.lookup(path.getValue());
-      auto kind =
-          arg ? func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kKindAttr)
-              : StringAttr();
-      if (kind && symbolizeStateKind(kind.getValue()) == StateKind::Parameter)
+      if (arg && stateKindOf(arg) == StateKind::Parameter)
         return path.getValue();
     }
   return found;

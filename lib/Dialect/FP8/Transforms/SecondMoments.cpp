@@ -193,15 +193,14 @@ SmallVector<SecondMoment> fp8::findSecondMoments(func::FuncOp function) {
   SmallVector<SecondMoment> found;
   llvm::StringSet<> parameters, moments;
   for (BlockArgument arg : function.getArguments()) {
-    auto get = [&](StringRef name) {
-      return function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
-    };
-    auto kind = get(kKindAttr), path = get(kPathAttr);
-    if (!kind || !path)
+    auto path =
+        function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr);
+    if (!path)
       continue;
-    if (kind.getValue() == stringifyEnum(StateKind::Parameter))
+    std::optional<StateKind> kind = stateKindOf(arg);
+    if (kind == StateKind::Parameter)
       parameters.insert(path.getValue());
-    else if (kind.getValue() == stringifyEnum(StateKind::Moment2))
+    else if (kind == StateKind::Moment2)
       moments.insert(path.getValue());
   }
   Operation *ret = function.getBody().front().getTerminator();

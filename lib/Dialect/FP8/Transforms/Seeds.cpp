@@ -113,9 +113,7 @@ static bool countsCalls(func::FuncOp function, BlockArgument arg) {
   auto attr = [&](StringRef name) {
     return function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
   };
-  if (attr(kKindAttr) == nullptr ||
-      attr(kKindAttr) != stringifyEnum(StateKind::Step) ||
-      !isCounterType(arg.getType()))
+  if (stateKindOf(arg) != StateKind::Step || !isCounterType(arg.getType()))
     return false;
   Operation *ret = function.getBody().front().getTerminator();
   return llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned i) {

@@ -619,12 +619,10 @@ TakenUpdate fp8::findTakenUpdate(func::FuncOp function) {
   Block &body = function.getBody().front();
   DenseMap<StringAttr, unsigned> resultOfState = resultsByState(function);
   for (BlockArgument arg : body.getArguments()) {
-    auto attr = [&](StringRef name) {
-      return function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
-    };
-    StringAttr kind = attr(kKindAttr), path = attr(kPathAttr);
-    if (!kind || kind != stringifyEnum(StateKind::Parameter))
+    if (stateKindOf(arg) != StateKind::Parameter)
       continue;
+    auto path =
+        function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr);
     auto result = path ? resultOfState.find(path) : resultOfState.end();
     if (result != resultOfState.end())
       changes.push_back(conditions.changed(
