@@ -81,6 +81,14 @@ static double costOfTile(int64_t m, int64_t vectors, int64_t rows,
          i * one(rows, nRest) + one(mRest, nRest);
 }
 
+/// The most columns of a register tile, in vectors.
+static int64_t maxColumns(const TargetInfo &target) {
+  return target.vectorBits == 512 ? 4 : 3;
+}
+/// The same for tiles in the registers of AMX: two of each operand, and their
+/// four products.
+constexpr int64_t kMaxColumnsInTiles = 2;
+
 /// Returns true if the rows of the lhs are adjacent in memory.
 static bool hasAdjacentRows(const Plan &plan) {
   unsigned lhs = plan.operand[0];
@@ -93,15 +101,13 @@ static void chooseRegisterTile(Type lhsType, const TargetInfo &target,
                                Plan &plan) {
   int64_t vectors = llvm::divideCeil(plan.n.size, plan.lanes);
   if (plan.inTiles) {
-    // Two tiles of each operand, and their four products.
     plan.rows = std::min(plan.m.size, 2 * kTileRows);
-    plan.columns = std::min<int64_t>(vectors, 2);
+    plan.columns = std::min(vectors, kMaxColumnsInTiles);
     return;
   }
   int64_t registers = target.vectorBits == 512 ? 32 : 16;
-  int64_t maxColumns = target.vectorBits == 512 ? 4 : 3;
   double best = std::numeric_limits<double>::max();
-  for (int64_t columns = 1; columns <= std::min(maxColumns, vectors);
+  for (int64_t columns = 1; columns <= std::min(maxColumns(target), vectors);
        ++columns) {
     int64_t maxRows = std::min<int64_t>(
         {(registers - columns - 1) / columns, plan.m.size, 16});
@@ -146,11 +152,15 @@ static void fixBlocks(linalg::GenericOp op, Plan &plan, int64_t maxK) {
       plan.kc = run / parts;
 }
 
-/// Chooses the extent of a block of k.
-static void chooseBlocks(linalg::GenericOp op, Plan &plan) {
-  // A panel of rhs stays in the first-level cache: 32 KiB. Blocks are split
-  // into chunks of 4 vectors.
-  int64_t maxK = 8192 / plan.panelColumns() * plan.pack;
+/// Chooses the extent of a block of k. Each block has sums of its own, so the
+/// bits of the result depend on the extent, and it must not depend on the tile.
+static void chooseBlocks(linalg::GenericOp op, const TargetInfo &target,
+                         Plan &plan) {
+  // The widest panel of rhs stays in the first-level cache: 32 KiB. Blocks are
+  // split into chunks of 4 vectors.
+  bool tiles = plan.pack == 2 && (target.hasAMXBF16 || target.emulateAMX);
+  int64_t columns = tiles ? kMaxColumnsInTiles : maxColumns(target);
+  int64_t maxK = 8192 / (columns * plan.lanes) * plan.pack;
   int64_t chunk = 4 * plan.lanes * plan.pack;
   maxK = std::max<int64_t>(llvm::alignDown(maxK, chunk), chunk);
   int64_t blocks = llvm::divideCeil(plan.k.size, maxK);
@@ -158,6 +168,15 @@ static void chooseBlocks(linalg::GenericOp op, Plan &plan) {
   if (blocks > 1)
     plan.kc = llvm::alignTo(llvm::divideCeil(plan.k.size, blocks), chunk);
   fixBlocks(op, plan, maxK);
+}
+
+/// Returns the product of the extents of loops of the whole dot.
+static int64_t extentOf(linalg::GenericOp op, ArrayRef<unsigned> loops) {
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  int64_t extent = 1;
+  for (unsigned loop : loops)
+    extent *= extents[loop];
+  return extent;
 }
 
 /// Decides how the lhs is accessed.
@@ -234,12 +253,14 @@ FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
   if ((target.hasAVX512BF16 || target.emulateBF16Dots || tiles) &&
       isExactInBF16(lhsType) && isExactInBF16(rhsType))
     plan.pack = 2;
-  // Products smaller than a whole tile use vectors.
+  // Products smaller than a tile register use vectors. These round otherwise,
+  // so the decision must not depend on the tile of the task.
   plan.inTiles = tiles && plan.pack == 2 && plan.lanes == kTileRows &&
-                 plan.m.size >= kTileRows && plan.n.size >= kTileRows &&
+                 extentOf(op, dims->m) >= kTileRows &&
+                 extentOf(op, dims->n) >= kTileRows &&
                  plan.k.size >= 2 * kTileRows;
   chooseRegisterTile(lhsType, target, plan);
-  chooseBlocks(op, plan);
+  chooseBlocks(op, target, plan);
   chooseLhsForm(lhsType, plan);
   chooseScratch(rhsType, target, plan);
   return plan;
