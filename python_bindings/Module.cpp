@@ -679,7 +679,8 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
                   const std::optional<std::string> &exportFormat,
                   const std::optional<std::string> &lossReduction,
                   bool dataParallel, int zero, bool globalAmax,
-                  bool failOnFallback, bool trace, bool cache, int threads) {
+                  bool failOnFallback, bool trace, bool cache, int threads,
+                  int runThreads) {
   std::vector<const char *> setTexts = pointersTo(set),
                             roleTexts = pointersTo(roles),
                             stateTexts = pointersTo(states);
@@ -709,6 +710,7 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
   options.trace = trace;
   options.no_cache = !cache;
   options.threads = threads;
+  options.run_threads = runThreads;
   options.diagnostic = keep;
   options.user = &lines;
   fp8_program *program = nullptr;
@@ -852,7 +854,7 @@ NB_MODULE(_native, m) {
         "export_format"_a = nb::none(), "loss_reduction"_a = nb::none(),
         "data_parallel"_a = false, "zero"_a = 0, "global_amax"_a = false,
         "fail_on_fallback"_a = false, "trace"_a = false, "cache"_a = true,
-        "threads"_a = 0);
+        "threads"_a = 0, "run_threads"_a = 0);
   m.def("run_passes", &runPasses, "module"_a, "pipeline"_a,
         "locations"_a = false);
   m.def("version", [] { return std::string(fp8_compiler_version()); });

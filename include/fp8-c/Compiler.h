@@ -44,6 +44,8 @@ typedef struct fp8_compile_options {
   int32_t fail_on_fallback; /* 1: a dot that cannot become FP8 is an error */
   int32_t trace;   /* 1: adds statistics of quantized tensors as results      */
   int32_t threads; /* of the compiler; 0: one a core                      */
+  int32_t run_threads; /* for which the code is divided into tasks: its speed
+                          depends on it, no result does; 0: one a core    */
   int32_t no_cache; /* 1: neither read nor write the cache                  */
   const char *target_cpu; /* as fp8-run --target-cpu; NULL: this machine's */
   /* As fp8-run --target: cpu, or nvptx:GPU (nvptx:sm_90a, ...), whose host is

@@ -143,9 +143,10 @@ static std::string readOptions(const fp8_compile_options &options,
     return mistake;
   if (std::string mistake = readRankOptions(options, compile); !mistake.empty())
     return mistake;
-  if (options.threads < 0)
+  if (options.threads < 0 || options.run_threads < 0)
     return "expected a number of threads but got less than 0";
   compile.threads = options.threads;
+  compile.runThreads = options.run_threads;
   if (options.export_format) {
     compile.exportFormat = symbolizeExportFormat(options.export_format);
     if (!compile.exportFormat)

@@ -5,6 +5,7 @@
 #include "GPUKernels.h"
 #include "KernelCache.h"
 #include "ObjectCode.h"
+#include "Threads.h"
 #include "TransferVerdicts.h"
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Codegen/GPU/Passes.h"
@@ -364,9 +365,7 @@ findKernels(ModuleOp module, const CompileOptions &options) {
   if (!options.cache || !options.targetGPU.empty())
     return std::unique_ptr<KernelCache>();
   PassManager pm(module.getContext());
-  SetTargetOptions targetOptions;
-  targetOptions.cpu = options.targetCPU;
-  pm.addPass(createSetTarget(targetOptions));
+  buildPlanPipeline(pm, options.targetCPU, countThreads(options.runThreads));
   if (failed(pm.run(module)))
     return failure();
   FailureOr<CPUTargetAttr> target = targetOf(module);
@@ -503,7 +502,9 @@ LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
   if (failed(runStage(module, options, "codegen", stats.codegenSeconds,
                       [&](OpPassManager &pm) {
                         if (options.targetGPU.empty())
-                          buildCodegenPipeline(pm, options.targetCPU);
+                          buildCodegenPipeline(
+                              pm, options.targetCPU,
+                              countThreads(options.runThreads));
                         else
                           buildGPUCodegenPipeline(pm, options.targetGPU);
                       })))

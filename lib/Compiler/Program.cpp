@@ -2,6 +2,7 @@
 
 #include "fp8/Compiler/Program.h"
 #include "ObjectCode.h"
+#include "Threads.h"
 #include "fp8/Codegen/GPUObject/Object.h"
 #include "fp8/Codegen/Target.h"
 #include "fp8/Compiler/BuildId.h"
@@ -142,6 +143,7 @@ std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
   key.add(source.text()).add(recipe);
   key.add(options.name).add(options.entry);
   key.add(options.optimize);
+  key.add(options.targetGPU.empty() ? countThreads(options.runThreads) : 0);
   key.add(options.targetGPU).add(options.gpuImage).add(options.gpuExpand);
   // Without the assembler, no cubins can be made.
   key.add(options.targetGPU.empty() ? "" : findPtxas());

@@ -4,18 +4,22 @@
 #define FP8_LIB_COMPILER_THREADS_H
 
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/Threading.h"
 
-#include <algorithm>
 #include <thread>
 #include <vector>
 
 namespace mlir::fp8 {
 
+/// Returns `threads`, or if that is 0, the cores that this process may use.
+inline unsigned countThreads(unsigned threads) {
+  return llvm::hardware_concurrency(threads).compute_thread_count();
+}
+
 /// Calls `work` on `threads` threads (0: one per core), one of which is the
 /// caller, and waits for all of them.
 inline void runOnThreads(unsigned threads, llvm::function_ref<void()> work) {
-  if (threads == 0)
-    threads = std::max(1u, std::thread::hardware_concurrency());
+  threads = countThreads(threads);
   std::vector<std::thread> pool;
   for (unsigned i = 1; i < threads; ++i)
     pool.emplace_back(work);

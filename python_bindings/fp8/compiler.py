@@ -93,7 +93,8 @@ def compile(
     evaluate: the function for `fp8.evaluate`, compiled with the same recipe: a JAX function that takes the step's arguments (or a tuple of a function
         and its own example arguments, state first) and returns a loss, or scalars of which one is called "loss"; or a module, as for `step`.
         Its state is found by path.
-    threads: threads of a step; 0: one for each core that the process may use. compile_threads: threads of the compiler.
+    threads: threads of a step; 0: one for each core that the process may use. Kernels are divided into tasks for so many; no bit depends on it.
+        compile_threads: threads of the compiler.
     cache: False: neither reads nor writes the cache (FP8_CACHE_DIR sets its directory).
 
     Raises CompileError, which names lines of the user's program, and warns with CompileWarning (in a group, only rank 0). Raises RankError if
@@ -111,7 +112,7 @@ def compile(
     pairs = lambda given: [f"{key}={value}" for key, value in (given or {}).items()]
     options = dict(recipe=recipe, set=pairs(set), roles=pairs(roles), states=pairs(states), loss=loss, entry=entry, gpu_image=gpu_image, **_target_of(target),
                    data_parallel=data_parallel or group is not None, zero=zero, global_amax=global_amax, loss_reduction=loss_reduction,
-                   fail_on_fallback=fail_on_fallback, trace=trace, threads=compile_threads, cache=cache)  # fmt: skip
+                   fail_on_fallback=fail_on_fallback, trace=trace, threads=compile_threads, run_threads=threads, cache=cache)  # fmt: skip
     if evaluate is not None:
         options["eval"] = _evaluation_of(evaluate, args)
     is_first = group is None or group.rank == 0

@@ -464,7 +464,7 @@ CompileOptions makeCompileOptions(const SignatureOptions &signature,
   options.recipe = recipeName();
   options.recipeOverrides.assign(flags->set.begin(), flags->set.end());
   options.signature = signature;
-  options.threads = flags->threads;
+  options.threads = options.runThreads = flags->threads;
   options.optimize = !flags->noOptimize;
   options.targetCPU = flags->targetCPU;
   options.setTarget(flags->target); // parseCommandLine has checked it.

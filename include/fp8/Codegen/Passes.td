@@ -41,8 +41,10 @@ def PlanTiles : Pass<"fp8-plan-tiles", "::mlir::ModuleOp"> {
     Every kernel without a `plan` gets one: elementwise kernels and reductions
     are divided into tasks that are large enough to be worth starting, dots into
     blocks of rows that share a packed panel, one batch at a time, and also into
-    columns if there are few rows. A tile does not change any bit of a result,
-    because nothing is summed along the loops of the domain.
+    columns if there are few rows. Smaller tasks keep many `threads` busy, but
+    each packs its operands: the tile is the one whose last task is estimated to
+    end first. A tile does not change any bit of a result, because nothing is
+    summed along the loops of the domain.
 
     Example:
 
@@ -60,6 +62,8 @@ def PlanTiles : Pass<"fp8-plan-tiles", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [Option<"threads", "threads", "unsigned", /*default=*/"1",
+                        "The number of threads that will run the tasks">];
 }
 
 def LowerKernels : Pass<"fp8-lower-kernels", "::mlir::ModuleOp"> {

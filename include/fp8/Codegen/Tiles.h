@@ -8,8 +8,9 @@
 
 namespace mlir::fp8 {
 
-/// Returns the tile of a kernel that one task of a CPU computes.
-SmallVector<int64_t> cpuTileOf(KernelOp kernel);
+/// Returns the tile of a kernel that one task of a CPU computes. `threads` run
+/// the tasks.
+SmallVector<int64_t> cpuTileOf(KernelOp kernel, int64_t threads = 1);
 
 /// For which numbers of keys a tile of a causal attention gets code of its own:
 /// multiples of `step`, `most` of them at the most. With n of them,

@@ -56,6 +56,9 @@ struct CompileOptions {
   int64_t gpuExpand = 2048;
   /// The number of threads for code generation; 0: one per core.
   unsigned threads = 0;
+  /// The number of threads for which kernels are divided into tasks (no result
+  /// depends on it); 0: one per core.
+  unsigned runThreads = 0;
   /// Whether LLVM optimizes. Without optimizations, compilation takes half the
   /// time; the code is slower but computes the same bits.
   bool optimize = true;

@@ -25,10 +25,15 @@ void buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
                           const PlanMemoryOptions &plan,
                           MemoryReport *sink = nullptr);
 
-/// Lowers kernels to the loops of one task: vectors, explicit math and casts.
-/// The target is `cpu`. If that is empty, it is the module's, or else this
-/// machine.
-void buildCodegenPipeline(OpPassManager &pm, llvm::StringRef cpu = "");
+/// Sets the target, and divides kernels into tasks for so many threads. The
+/// target is `cpu`. If that is empty, it is the module's, or else this machine.
+void buildPlanPipeline(OpPassManager &pm, llvm::StringRef cpu,
+                       unsigned threads);
+
+/// Does that, and lowers kernels to the loops of one task: vectors, explicit
+/// math and casts.
+void buildCodegenPipeline(OpPassManager &pm, llvm::StringRef cpu = "",
+                          unsigned threads = 1);
 
 /// Lowers everything to the LLVM dialect. Ends in the contract check
 /// `fp8-verify-lowered`.

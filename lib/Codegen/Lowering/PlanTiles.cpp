@@ -33,10 +33,19 @@ constexpr int64_t kRowBytes = 1024;
 
 /// The number of tasks of a copy.
 constexpr int64_t kCopyTasks = 16;
-/// With fewer tasks, the columns of a dot are divided, too, if there are
-/// enough.
-constexpr int64_t kFewTasks = 8;
-constexpr int64_t kManyColumns = 256;
+
+/// How a dot is divided into tasks of so many rows. With fewer tasks than
+/// `tasks`, the columns are divided, too, into parts of at least `columns`.
+struct DotDivision {
+  int64_t rows, tasks, columns;
+};
+/// The division for few threads; the rows may be fewer.
+constexpr DotDivision kCoarse = {kContractionRows, 8, 128};
+/// The smallest parts that are worth their packing.
+constexpr int64_t kFewestRows = 16, kFewestColumns = 32;
+/// A task packs the columns that its rows share, which takes about as long as
+/// so many more rows, and the other way around.
+constexpr double kRowsOfPacking = 12, kColumnsOfPacking = 12;
 
 } // namespace
 
@@ -118,41 +127,116 @@ static int64_t rowsOfTask(KernelOp kernel) {
       kContractionRows);
 }
 
-/// Returns a tile with one batch, a block of rows that reuses a packed panel,
-/// and all columns unless there are few rows.
-static SmallVector<int64_t> tileOfContraction(KernelOp kernel,
-                                              linalg::GenericOp dot) {
-  ArrayRef<int64_t> domain = kernel.getDomain();
+namespace {
+
+/// Divides a kernel with a dot among threads.
+class DotTiles {
+public:
+  DotTiles(KernelOp kernel, linalg::GenericOp dot)
+      : block(kernel.getBlock()), domain(kernel.getDomain()),
+        dims(*inferContractionDims(dot)),
+        loops(dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr)),
+        extents(dot.getStaticLoopRanges()) {}
+
+  /// Returns a tile with one batch, a block of rows that reuses a packed panel,
+  /// and all columns unless there are few tasks.
+  SmallVector<int64_t> tileOf(DotDivision division) const;
+  /// Returns the tile with which `threads` threads are the first to finish, of
+  /// those whose tasks are no larger than in `coarse`.
+  SmallVector<int64_t> tileFor(int64_t threads, DotDivision coarse) const;
+
+private:
+  /// Returns true if the last loop of the domain is not divided.
+  bool isInOrder(unsigned loop) const {
+    return block && loop + 1 == domain.size();
+  }
+  bool isOneOf(ArrayRef<unsigned> list, unsigned loop) const {
+    return llvm::is_contained(list, loops[loop]);
+  }
+  int64_t extentOf(ArrayRef<unsigned> list, ArrayRef<int64_t> tile) const;
+  double timeOf(ArrayRef<int64_t> tile, int64_t threads) const;
+
+  std::optional<int64_t> block;
+  ArrayRef<int64_t> domain;
+  ContractionDims dims;
+  ArrayRef<int64_t> loops;
+  SmallVector<int64_t> extents;
+};
+
+} // namespace
+
+SmallVector<int64_t> DotTiles::tileOf(DotDivision division) const {
   SmallVector<int64_t> tile(domain);
-  ContractionDims dims = *inferContractionDims(dot);
-  auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
-  int64_t rows = rowsOfTask(kernel), tasks = 1;
-  auto contains = [&](ArrayRef<unsigned> list, unsigned i) {
-    return llvm::is_contained(list, loops[i]);
-  };
+  int64_t rows = division.rows, tasks = 1;
   for (unsigned i = tile.size(); i-- > 0;) {
-    if (i + 1 == tile.size() && kernel.getBlock()) {
-      tile[i] = *kernel.getBlock();
+    if (isInOrder(i)) {
+      tile[i] = *block;
       continue;
     }
-    if (contains(dims.batch, i)) {
+    if (isOneOf(dims.batch, i)) {
       tile[i] = 1;
-    } else if (contains(dims.m, i)) {
+    } else if (isOneOf(dims.m, i)) {
       tile[i] = tileSize(domain[i], std::max<int64_t>(rows, 1));
       rows /= tile[i];
     }
     tasks *= llvm::divideCeil(domain[i], tile[i]);
   }
-  for (unsigned i = tile.size(); i-- > 0 && tasks < kFewTasks;) {
-    bool isInOrder = kernel.getBlock() && i + 1 == tile.size();
-    if (contains(dims.n, i) && domain[i] >= kManyColumns && !isInOrder) {
-      int64_t parts = llvm::divideCeil(kFewTasks, tasks);
-      int64_t limit = llvm::alignTo(llvm::divideCeil(domain[i], parts), 64);
-      tile[i] = std::min(domain[i], std::max<int64_t>(limit, 128));
-      tasks *= llvm::divideCeil(domain[i], tile[i]);
-    }
+  for (unsigned i = tile.size(); i-- > 0 && tasks < division.tasks;) {
+    if (!isOneOf(dims.n, i) || domain[i] < 2 * division.columns || isInOrder(i))
+      continue;
+    int64_t parts = llvm::divideCeil(division.tasks, tasks);
+    int64_t limit =
+        llvm::alignTo(llvm::divideCeil(domain[i], parts), division.columns / 2);
+    tile[i] = std::min(domain[i], std::max(limit, division.columns));
+    tasks *= llvm::divideCeil(domain[i], tile[i]);
   }
   return tile;
+}
+
+/// Returns how many rows or columns of the dot, whose loops are `list`, a task
+/// computes.
+int64_t DotTiles::extentOf(ArrayRef<unsigned> list,
+                           ArrayRef<int64_t> tile) const {
+  int64_t extent = 1;
+  for (unsigned dim : list) {
+    const int64_t *loop = llvm::find(loops, static_cast<int64_t>(dim));
+    extent *= loop == loops.end() ? extents[dim] : tile[loop - loops.begin()];
+  }
+  return extent;
+}
+
+/// Estimates when the last thread has finished, in products.
+double DotTiles::timeOf(ArrayRef<int64_t> tile, int64_t threads) const {
+  int64_t rounds = llvm::divideCeil(countTiles(domain, tile), threads);
+  return rounds * (extentOf(dims.m, tile) + kRowsOfPacking) *
+         (extentOf(dims.n, tile) + kColumnsOfPacking);
+}
+
+SmallVector<int64_t> DotTiles::tileFor(int64_t threads,
+                                       DotDivision coarse) const {
+  SmallVector<int64_t> best = tileOf(coarse);
+  for (int64_t rows = coarse.rows; rows >= kFewestRows; rows /= 2)
+    for (int64_t columns = coarse.columns; columns >= kFewestColumns;
+         columns /= 2)
+      for (int64_t each : {1, 2, 4}) {
+        int64_t tasks = std::max(coarse.tasks, each * threads);
+        SmallVector<int64_t> tile = tileOf({rows, tasks, columns});
+        // What is hardly faster by this estimate is not worth smaller tasks.
+        if (timeOf(tile, threads) < 0.95 * timeOf(best, threads))
+          best = tile;
+      }
+  return best;
+}
+
+static SmallVector<int64_t>
+tileOfContraction(KernelOp kernel, linalg::GenericOp dot, int64_t threads) {
+  DotDivision coarse = kCoarse;
+  coarse.rows = rowsOfTask(kernel);
+  DotTiles tiles(kernel, dot);
+  // The tasks of an attention are many, and their rows share more than panels.
+  auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
+  return llvm::count_if(generics, isDot) > 1 ? tiles.tileOf(coarse)
+                                             : tiles.tileFor(threads, coarse);
 }
 
 /// Returns the largest size up to `limit` that divides `extent`.
@@ -163,11 +247,11 @@ static int64_t divisorUpTo(int64_t extent, int64_t limit) {
   return size;
 }
 
-SmallVector<int64_t> fp8::cpuTileOf(KernelOp kernel) {
+SmallVector<int64_t> fp8::cpuTileOf(KernelOp kernel, int64_t threads) {
   linalg::GenericOp dot = contractionOf(kernel);
   SmallVector<int64_t> tile = kernel.getCopy() ? tileOfCopy(kernel)
-                              : dot            ? tileOfContraction(kernel, dot)
-                                               : tileOfElementwise(kernel);
+                              : dot ? tileOfContraction(kernel, dot, threads)
+                                    : tileOfElementwise(kernel);
   // No tile may span two slices, since slices have different owners.
   auto slices = kernel->getAttrOfType<IntegerAttr>(FP8Dialect::kSlicesAttrName);
   if (slices && !tile.empty())
@@ -199,11 +283,13 @@ namespace {
 
 class PlanTiles : public fp8::impl::PlanTilesBase<PlanTiles> {
 public:
+  using PlanTilesBase::PlanTilesBase;
+
   void runOnOperation() override {
     for (auto kernel : getOperation().getOps<KernelOp>()) {
       if (kernel.isExternal() || kernel.getPlan())
         continue;
-      SmallVector<int64_t> tile = cpuTileOf(kernel);
+      SmallVector<int64_t> tile = cpuTileOf(kernel, threads);
       kernel.setPlanAttr(CPUPlanAttr::get(
           &getContext(), tile, keyCountsOf(kernel, kKeyCountsOfCPU, tile)));
     }

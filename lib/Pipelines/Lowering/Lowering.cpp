@@ -58,11 +58,19 @@ void fp8::buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
   pm.addPass(createVerifyScheduled());
 }
 
-void fp8::buildCodegenPipeline(OpPassManager &pm, StringRef cpu) {
+void fp8::buildPlanPipeline(OpPassManager &pm, StringRef cpu,
+                            unsigned threads) {
   SetTargetOptions target;
   target.cpu = cpu.str();
   pm.addPass(createSetTarget(target));
-  pm.addPass(createPlanTiles());
+  PlanTilesOptions tiles;
+  tiles.threads = threads;
+  pm.addPass(createPlanTiles(tiles));
+}
+
+void fp8::buildCodegenPipeline(OpPassManager &pm, StringRef cpu,
+                               unsigned threads) {
+  buildPlanPipeline(pm, cpu, threads);
   pm.addPass(createLowerKernels());
   OpPassManager &kernel = pm.nest<func::FuncOp>();
   kernel.addPass(createBlockCanonicalizer());
@@ -114,6 +122,13 @@ struct KernelsOptions : PassPipelineOptions<KernelsOptions> {
                      "contiguous along k, as a GPU reads them; attention "
                      "backward passes are divided for a GPU's blocks, too"))};
 };
+
+struct CodegenOptions : PassPipelineOptions<CodegenOptions> {
+  Option<unsigned> threads{
+      *this, "threads",
+      llvm::cl::desc("The number of threads that will run the tasks"),
+      llvm::cl::init(1)};
+};
 } // namespace
 
 void fp8::registerLoweringPipelines() {
@@ -123,9 +138,11 @@ void fp8::registerLoweringPipelines() {
       [](OpPassManager &pm, const KernelsOptions &options) {
         buildKernelsPipeline(pm, options.layouts);
       });
-  PassPipelineRegistration<>(
+  PassPipelineRegistration<CodegenOptions>(
       "fp8-codegen", "Stage 5a: kernels to vector loops of one task",
-      [](OpPassManager &pm) { buildCodegenPipeline(pm); });
+      [](OpPassManager &pm, const CodegenOptions &options) {
+        buildCodegenPipeline(pm, /*cpu=*/"", options.threads);
+      });
   PassPipelineRegistration<>(
       "fp8-to-llvm", "Stage 5b: kernels and schedule to the LLVM dialect",
       buildLLVMPipeline);
