@@ -46,7 +46,7 @@ def is_divided(case):
 
 
 def compare_gradients(case, fp8_run, driver, folder, feeds, params):
-    expected = attention.gradient_of(fp8_run, folder, params, feeds)
+    expected = attention.gradient_of(fp8_run, folder, params, feeds, "--no-optimize")
     environment = {**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_CAPABILITY": "90", "FP8_EMULATOR_LANDING": "random"}
     got = attention.gradient_of(fp8_run, folder, params, feeds, "--target", "nvptx:sm_90a", "--gpu-image", "bitcode", env=environment)
     error = attention.distance(got, expected) / attention.norm(expected)
@@ -93,10 +93,10 @@ def check(name, chips, checker, fp8_opt, fp8_run, driver, folder):
     folder.mkdir(parents=True, exist_ok=True)
     inputs = attention.make_inputs(case, random)
     (folder / "step.mlir").write_text(jax.jit(step).lower(*inputs).as_text(debug_info=True))
-    ops = attention.count_ops(fp8_opt, folder / "step.mlir")
+    ops = attention.quantize(fp8_opt, folder)
     assert ops == (case.forward, case.backward), f"expected {(case.forward, case.backward)} ops of attention but got {ops}"
     kernels = "--fp8-kernels" if name in WHOLE else "--fp8-kernels=layouts=along-k"
-    t.run([fp8_opt, "--fp8-import", "--fp8-quantize=recipe=none", "--fp8-structure", kernels, folder / "step.mlir", "-o", folder / "4.mlir"])
+    t.run([fp8_opt, "--fp8-structure", kernels, folder / "2.mlir", "-o", folder / "4.mlir"])
     for chip in chips:
         print(f"  {chip}: {t.run([checker, '--quiet', f'--chip={chip}', folder / '4.mlir']).stdout.strip()}")
     if name == "many causal keys":
