@@ -7,7 +7,7 @@
 namespace fp8::rt::gpu {
 
 /// Returns the driver's type for elements. FP8 is copied as bytes.
-static cuda::TensorMapType typeOf(int32_t dtype) {
+static cuda::TensorMapType mapTypeOf(int32_t dtype) {
   switch (dtype) {
   case FP8_DTYPE_BF16:
     return cuda::MapBFloat16;
@@ -40,7 +40,7 @@ static cuda::TensorMap encode(const Driver &driver,
   std::copy(map.box, map.box + FP8_GPU_MAP_DIMS, box);
   std::fill(steps, steps + FP8_GPU_MAP_DIMS, 1);
   driver.check(driver.cuTensorMapEncodeTiled(
-                   &encoded, typeOf(map.dtype), map.rank,
+                   &encoded, mapTypeOf(map.dtype), map.rank,
                    reinterpret_cast<void *>(address), sizes, strides, box,
                    steps, cuda::InterleaveNone, swizzleOf(map.swizzle),
                    cuda::Promote128Bytes, cuda::FillZeros),

@@ -18,7 +18,8 @@ using Kind = Layout::Kind;
 /// Visits all values that a value is computed from, each once; of loops and
 /// branches only the carry or result. Continues behind a value if `visit`
 /// returns true.
-static void forEachSource(Value value, llvm::function_ref<bool(Value)> visit) {
+static void forEachAncestor(Value value,
+                            llvm::function_ref<bool(Value)> visit) {
   llvm::DenseSet<Value> seen;
   SmallVector<Value> worklist{value};
   while (!worklist.empty()) {
@@ -136,8 +137,9 @@ static void addSources(func::FuncOp func, const Signature &signature,
   Operation *end = func.getBody().front().getTerminator();
   for (const SignatureResult &result : signature.results)
     if (result.kind == kind)
-      forEachSource(end->getOperand(result.index),
-                    [&](Value value) { return sources.insert(value).second; });
+      forEachAncestor(end->getOperand(result.index), [&](Value value) {
+        return sources.insert(value).second;
+      });
 }
 
 llvm::DenseSet<Value> fp8::sourcesOf(func::FuncOp func,
@@ -155,7 +157,7 @@ void Reductions::findSources() {
   const SignatureResult *loss = signature.findLoss();
   if (!loss)
     return;
-  forEachSource(end->getOperand(loss->index), [&](Value value) {
+  forEachAncestor(end->getOperand(loss->index), [&](Value value) {
     if (!whole.contains(value))
       return true;
     if (layouts.partOf(value).learned)
@@ -171,7 +173,7 @@ bool Reductions::isMean(Value value, const Layout &part) const {
 /// Finds out whether a partial value of the loss adds up means, and sums that
 /// are divided by a count.
 void Reductions::findTermsOf(Value value, bool &mean, bool &byCount) {
-  forEachSource(value, [&](Value source) {
+  forEachAncestor(value, [&](Value source) {
     Layout part = layouts.partOf(source);
     if (!part.isPartial(Reduction::Sum))
       return false;
@@ -270,7 +272,7 @@ FailureOr<Reduction> Reductions::reductionOfLoss() {
 /// gradient, either.
 Reductions::Seeds Reductions::seedsOf(Value value) {
   Seeds seeds;
-  forEachSource(value, [&](Value source) {
+  forEachAncestor(value, [&](Value source) {
     Type element = getElementTypeOrSelf(source.getType());
     Layout layout = layouts.layoutOf(source);
     bool isRows = layout.is(Kind::Rows);
@@ -355,7 +357,7 @@ Reductions::Answer Reductions::isGradient(Value value, const Layout &part) {
 /// constant factors.
 bool Reductions::isPlainCount(Value value) {
   bool plain = true;
-  forEachSource(value, [&](Value source) {
+  forEachAncestor(value, [&](Value source) {
     // (A boolean counts as one, whatever it follows from.)
     if (getElementTypeOrSelf(source.getType()).isInteger(1))
       return false;
