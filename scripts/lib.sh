@@ -127,7 +127,7 @@ check_format() {
 
 # Runs clang-tidy on the given sources, or on all of lib/ and tools/. It visits every
 # declaration of the headers, which takes ten seconds whether a source includes one
-# other source or eight. So all sources are checked in the batches of the build, but
+# other source or many. So all sources are checked in the batches of the build, but
 # for the order of their headers: their own comes first. clang-format checks that.
 check_tidy() {
   say "Running clang-tidy on ${*:-lib/ and tools/}"

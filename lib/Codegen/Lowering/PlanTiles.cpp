@@ -286,6 +286,10 @@ public:
   using PlanTilesBase::PlanTilesBase;
 
   void runOnOperation() override {
+    if (threads == 0) {
+      getOperation().emitError("expected threads > 0 but got 0");
+      return signalPassFailure();
+    }
     for (auto kernel : getOperation().getOps<KernelOp>()) {
       if (kernel.isExternal() || kernel.getPlan())
         continue;
