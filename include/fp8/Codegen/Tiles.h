@@ -29,6 +29,10 @@ SmallVector<int64_t> keyCountsOf(KernelOp kernel, KeyCountLimits limits,
 /// Returns the first contraction of a kernel, which precedes all other ops.
 linalg::GenericOp contractionOf(KernelOp kernel);
 
+/// Returns true for a kernel of an attention, whose dots stay in one task or
+/// block.
+bool isAttention(KernelOp kernel);
+
 /// Returns the largest divisor of `extent` that is at most `limit`, if it is
 /// more than half of `limit`; otherwise `limit` (the last tile is then
 /// partial).

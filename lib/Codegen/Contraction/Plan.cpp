@@ -154,12 +154,9 @@ static void fixBlocks(linalg::GenericOp op, Plan &plan, int64_t maxK) {
 
 /// Chooses the extent of a block of k. Each block has sums of its own, so the
 /// bits of the result depend on the extent, and it must not depend on the tile.
-static void chooseBlocks(linalg::GenericOp op, const TargetInfo &target,
-                         Plan &plan) {
-  // The widest panel of rhs stays in the first-level cache: 32 KiB. Blocks are
-  // split into chunks of 4 vectors.
-  bool tiles = plan.pack == 2 && (target.hasAMXBF16 || target.emulateAMX);
-  int64_t columns = tiles ? kMaxColumnsInTiles : maxColumns(target);
+static void chooseBlocks(linalg::GenericOp op, int64_t columns, Plan &plan) {
+  // A panel of rhs of so many vectors, the widest one, stays in the first-level
+  // cache: 32 KiB. Blocks are split into chunks of 4 vectors.
   int64_t maxK = 8192 / (columns * plan.lanes) * plan.pack;
   int64_t chunk = 4 * plan.lanes * plan.pack;
   maxK = std::max<int64_t>(llvm::alignDown(maxK, chunk), chunk);
@@ -170,12 +167,11 @@ static void chooseBlocks(linalg::GenericOp op, const TargetInfo &target,
   fixBlocks(op, plan, maxK);
 }
 
-/// Returns the product of the extents of loops of the whole dot.
-static int64_t extentOf(linalg::GenericOp op, ArrayRef<unsigned> loops) {
-  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+/// Returns the iterations of some loops of the whole dot.
+static int64_t extentOf(const LoopInfo &loops, ArrayRef<unsigned> dims) {
   int64_t extent = 1;
-  for (unsigned loop : loops)
-    extent *= extents[loop];
+  for (unsigned dim : dims)
+    extent *= loops.extents[dim];
   return extent;
 }
 
@@ -249,18 +245,19 @@ FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
   Type lhsType = elementType(plan.operand[0]);
   Type rhsType = elementType(plan.operand[1]);
   plan.lanes = target.getLanes();
-  bool tiles = target.hasAMXBF16 || target.emulateAMX;
-  if ((target.hasAVX512BF16 || target.emulateBF16Dots || tiles) &&
+  bool hasTiles = target.hasAMXBF16 || target.emulateAMX;
+  if ((target.hasAVX512BF16 || target.emulateBF16Dots || hasTiles) &&
       isExactInBF16(lhsType) && isExactInBF16(rhsType))
     plan.pack = 2;
+  bool tiles = hasTiles && plan.pack == 2;
   // Products smaller than a tile register use vectors. These round otherwise,
   // so the decision must not depend on the tile of the task.
-  plan.inTiles = tiles && plan.pack == 2 && plan.lanes == kTileRows &&
-                 extentOf(op, dims->m) >= kTileRows &&
-                 extentOf(op, dims->n) >= kTileRows &&
+  plan.inTiles = tiles && plan.lanes == kTileRows &&
+                 extentOf(*loops, dims->m) >= kTileRows &&
+                 extentOf(*loops, dims->n) >= kTileRows &&
                  plan.k.size >= 2 * kTileRows;
   chooseRegisterTile(lhsType, target, plan);
-  chooseBlocks(op, target, plan);
+  chooseBlocks(op, tiles ? kMaxColumnsInTiles : maxColumns(target), plan);
   chooseLhsForm(lhsType, plan);
   chooseScratch(rhsType, target, plan);
   return plan;

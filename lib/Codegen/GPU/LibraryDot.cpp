@@ -191,10 +191,9 @@ static std::string takeSizes(LibraryDot &dot) {
 
 std::optional<LibraryDot> LibraryDot::find(KernelOp kernel,
                                            std::string &reason) {
-  auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
   LibraryDot dot;
   dot.op = contractionOf(kernel);
-  if (kernel.getBlock() || llvm::count_if(generics, isDot) != 1) {
+  if (isAttention(kernel)) {
     reason = "it is part of an attention";
     return std::nullopt;
   }

@@ -185,12 +185,6 @@ bool dividesKeys(KernelOp kernel) {
          });
 }
 
-/// Returns true for a kernel of several dots, which stay in one block.
-bool isAttention(KernelOp kernel) {
-  auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
-  return kernel.getBlock() || llvm::count_if(generics, isDot) > 1;
-}
-
 class PlanBlocks : public fp8::impl::PlanBlocksBase<PlanBlocks> {
 public:
   using PlanBlocksBase::PlanBlocksBase;

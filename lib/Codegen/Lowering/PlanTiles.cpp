@@ -72,6 +72,11 @@ linalg::GenericOp fp8::contractionOf(KernelOp kernel) {
   return nullptr;
 }
 
+bool fp8::isAttention(KernelOp kernel) {
+  auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
+  return kernel.getBlock() || llvm::count_if(generics, isDot) > 1;
+}
+
 static SmallVector<int64_t> tileOfCopy(KernelOp kernel) {
   SmallVector<int64_t> tile;
   for (int64_t extent : kernel.getDomain())
@@ -118,8 +123,7 @@ static SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
 /// Returns the rows of a kernel's first dot that a task computes: they share a
 /// packed panel, and the intermediates of an attention stay in the cache.
 static int64_t rowsOfTask(KernelOp kernel) {
-  auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
-  if (llvm::count_if(generics, isDot) < 2)
+  if (!isAttention(kernel))
     return kContractionRows;
   int64_t bytesOfPoint = bufferBytes(kernel) / pointsOf(kernel);
   return std::clamp<int64_t>(
@@ -234,9 +238,8 @@ tileOfContraction(KernelOp kernel, linalg::GenericOp dot, int64_t threads) {
   coarse.rows = rowsOfTask(kernel);
   DotTiles tiles(kernel, dot);
   // The tasks of an attention are many, and their rows share more than panels.
-  auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
-  return llvm::count_if(generics, isDot) > 1 ? tiles.tileOf(coarse)
-                                             : tiles.tileFor(threads, coarse);
+  return isAttention(kernel) ? tiles.tileOf(coarse)
+                             : tiles.tileFor(threads, coarse);
 }
 
 /// Returns the largest size up to `limit` that divides `extent`.
