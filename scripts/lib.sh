@@ -125,10 +125,9 @@ check_format() {
   (cd "$root" && git ls-files -z -- '*.cpp' '*.h' '*.c' | xargs -0 clang-format-22 --dry-run -Werror)
 }
 
-# Runs clang-tidy on the given sources, or on all of lib/ and tools/. It visits every
-# declaration of the headers, which takes ten seconds whether a source includes one
-# other source or many. So all sources are checked in the batches of the build, but
-# for the order of their headers: their own comes first. clang-format checks that.
+# Runs clang-tidy on the given sources, or on all of lib/ and tools/ in the batches of
+# scripts/tidy_batches.py. Batches leave out one check, that of the order of headers,
+# because each source begins with its own header. clang-format checks the order.
 check_tidy() {
   say "Running clang-tidy on ${*:-lib/ and tools/}"
   [ -e "$build/compile_commands.json" ] || die "expected $build/compile_commands.json; build first"
@@ -138,12 +137,18 @@ check_tidy() {
       single_commands
       printf '%s\0' "$@" | tidy_each "$build/tidy"
     else
-      local options=(--config-file="$root/.clang-tidy" --header-filter="^$root/((include/fp8|lib|tools)/.*\.h|(lib|tools)/.*\.cpp)\$")
-      # As lib/Runtime/.clang-tidy and lib/Binding/.clang-tidy say.
-      sources_of_build plain | tidy_each "$build" "${options[@]}" --checks=-llvm-include-order,-llvm-use-ranges &&
-        sources_of_build llvm | tidy_each "$build" "${options[@]}" --checks=-llvm-include-order
+      # Without ranges of LLVM as lib/Runtime/.clang-tidy and lib/Binding/.clang-tidy say.
+      python3 scripts/tidy_batches.py "$root" "$build" &&
+        tidy_batches plain -llvm-include-order,-llvm-use-ranges && tidy_batches llvm -llvm-include-order
     fi
   ) || die "clang-tidy has complaints; see above"
+}
+
+# Runs clang-tidy on all batches of a kind, without the given checks.
+tidy_batches() {
+  find "$build/tidy-batches/$1" -name '*.cpp' -print0 |
+    tidy_each "$build/tidy-batches" --config-file="$root/.clang-tidy" --checks="$2" \
+      --header-filter="^$root/((include/fp8|lib|tools)/.*\.h|(lib|tools)/.*\.cpp)\$"
 }
 
 # Makes $build/tidy/compile_commands.json, which compiles each source alone, with the
@@ -152,21 +157,6 @@ single_commands() {
   cmake -G Ninja -S "$root" -B "$build/tidy" $(sed -n 's/^\(CMAKE_C\w*_COMPILER\|FP8_PYTHON\|MLIR_DIR\):\w*=/-D\1=/p' "$build/CMakeCache.txt") \
     -DFP8_UNITY_BUILD=OFF >"$build/tidy.log" 2>&1 || die "CMake failed; the whole output is in $build/tidy.log"
   sed -i "s#$build/tidy/#$build/#g" "$build/tidy/compile_commands.json"
-}
-
-# Prints the sources of lib/ and tools/ that the build compiles: batches, and the
-# sources that are in none. "plain" prints those that use no LLVM, "llvm" the others.
-sources_of_build() {
-  python3 - "$root" "$build" "$1" <<'END'
-import json, sys
-root, build, kind = sys.argv[1:]
-files = {entry["file"] for entry in json.load(open(f"{build}/compile_commands.json"))}
-for file in sorted(files):
-    is_plain = "/lib/Runtime/" in file or "/lib/Binding/" in file
-    is_ours = "/Unity/" in file or file.startswith((f"{root}/lib/", f"{root}/tools/"))
-    if is_ours and is_plain == (kind == "plain"):
-        print(file, end="\0")
-END
 }
 
 # Runs clang-tidy with the commands of a folder and the given options on each source

@@ -149,7 +149,7 @@ void Emitter::blocks(Places places) {
 void Emitter::block(Places places, Value k0, Value kEnd, int64_t extent) {
   kExtent = extent;
   unsigned lhs = plan.operand[0], rhs = plan.operand[1];
-  Block block{placing.moved(places, plan.k, k0), kEnd, kEnd};
+  KBlock block{placing.moved(places, plan.k, k0), kEnd, kEnd};
   if (plan.scaled[lhs])
     gatherScales(block.places.scales[lhs], lhs, plan.m, scaleLines[0]);
   if (plan.scaled[rhs])
@@ -165,7 +165,7 @@ void Emitter::block(Places places, Value k0, Value kEnd, int64_t extent) {
     panel(block, cst(full), plan.n.size - full);
 }
 
-void Emitter::placeLhs(const Block &block, Value i, RegisterTile &tile) {
+void Emitter::placeLhs(const KBlock &block, Value i, RegisterTile &tile) {
   unsigned lhs = plan.operand[0];
   switch (plan.lhs) {
   case LhsForm::Direct:
@@ -186,7 +186,7 @@ void Emitter::placeLhs(const Block &block, Value i, RegisterTile &tile) {
   }
 }
 
-void Emitter::panel(const Block &block, Value j, int64_t columns) {
+void Emitter::panel(const KBlock &block, Value j, int64_t columns) {
   unsigned lhs = plan.operand[0], rhs = plan.operand[1];
   RegisterTile tile;
   tile.rhs = at(block.places.data[rhs], j, plan.n.strides[rhs]);

@@ -12,7 +12,7 @@
 namespace mlir::fp8::contraction {
 
 /// The block of k that is being computed.
-struct Block {
+struct KBlock {
   /// The references at its beginning.
   Places places;
   /// Its extent, and the number of steps of a register tile over it. A step is
@@ -65,9 +65,9 @@ private:
   /// with the same remainders as kEnd.
   void block(Places places, Value k0, Value kEnd, int64_t extent);
   /// Emits all rows of some columns of a block.
-  void panel(const Block &block, Value j, int64_t columns);
+  void panel(const KBlock &block, Value j, int64_t columns);
   /// Points a register tile at its rows of the lhs.
-  void placeLhs(const Block &block, Value i, RegisterTile &tile);
+  void placeLhs(const KBlock &block, Value i, RegisterTile &tile);
 
   // Packing.
   /// Calls `body` for every lane along k, with its first k and whether the
@@ -101,7 +101,7 @@ private:
   /// Zeroes the lanes that the last step of a block reads but no packing
   /// writes.
   void clearLhsEnd(Ref panel, Value kEnd);
-  void clearRhsEnd(Ref panel, const Block &block, int64_t width);
+  void clearRhsEnd(Ref panel, const KBlock &block, int64_t width);
 
   // The register tile.
   /// Gathers the scales of an operand, one for every row or column.

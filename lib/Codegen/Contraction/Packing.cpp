@@ -86,7 +86,7 @@ void Emitter::clearLhsEnd(Ref panel, Value kEnd) {
   });
 }
 
-void Emitter::clearRhsEnd(Ref panel, const Block &block, int64_t width) {
+void Emitter::clearRhsEnd(Ref panel, const KBlock &block, int64_t width) {
   if (!plan.inTiles || kExtent % (plan.pack * kTileRows) == 0)
     return;
   Value packed = div(add(block.kEnd, plan.pack - 1), plan.pack);

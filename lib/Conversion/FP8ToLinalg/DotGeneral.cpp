@@ -54,7 +54,7 @@ Side makeSide(ValueRange values, ScaledType type, ArrayRef<int64_t> batching,
   return side;
 }
 
-struct DotGeneralLowering : OpConversionPattern<DotGeneralOp> {
+struct ScaledDotLowering : OpConversionPattern<DotGeneralOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
   matchAndRewrite(DotGeneralOp op, OneToNOpAdaptor adaptor,
@@ -209,5 +209,5 @@ struct DotGeneralLowering : OpConversionPattern<DotGeneralOp> {
 
 void fp8::populateDotPatterns(const TypeConverter &converter,
                               RewritePatternSet &patterns) {
-  patterns.add<DotGeneralLowering>(converter, patterns.getContext());
+  patterns.add<ScaledDotLowering>(converter, patterns.getContext());
 }

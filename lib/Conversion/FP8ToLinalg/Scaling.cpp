@@ -699,7 +699,7 @@ LogicalResult replaceByPair(ConversionPatternRewriter &rewriter, Operation *op,
   return success();
 }
 
-struct TransposeLowering : OpConversionPattern<TransposeOp> {
+struct ScaledTransposeLowering : OpConversionPattern<TransposeOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
   matchAndRewrite(TransposeOp op, OneToNOpAdaptor adaptor,
@@ -717,7 +717,7 @@ struct TransposeLowering : OpConversionPattern<TransposeOp> {
   }
 };
 
-struct ReshapeLowering : OpConversionPattern<ReshapeOp> {
+struct ScaledReshapeLowering : OpConversionPattern<ReshapeOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
   matchAndRewrite(ReshapeOp op, OneToNOpAdaptor adaptor,
@@ -734,7 +734,7 @@ struct ReshapeLowering : OpConversionPattern<ReshapeOp> {
   }
 };
 
-struct SliceLowering : OpConversionPattern<SliceOp> {
+struct ScaledSliceLowering : OpConversionPattern<SliceOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
   matchAndRewrite(SliceOp op, OneToNOpAdaptor adaptor,
@@ -768,7 +768,8 @@ void fp8::populateScalingPatterns(const TypeConverter &converter,
       .add<ExtremeLowering<AmaxOp>, ExtremeLowering<AminOp>,
            ComputeScaleLowering, MixSeedLowering, RoundLowering,
            ComputeExpansionLowering, RangeLowering<ExpandRangeOp>,
-           RangeLowering<RestoreRangeOp>, TransposeLowering, ReshapeLowering,
-           SliceLowering, RescaleLowering, QuantizeLowering, DequantizeLowering,
-           PackLowering, UnpackLowering>(converter, patterns.getContext());
+           RangeLowering<RestoreRangeOp>, ScaledTransposeLowering,
+           ScaledReshapeLowering, ScaledSliceLowering, RescaleLowering,
+           QuantizeLowering, DequantizeLowering, PackLowering, UnpackLowering>(
+          converter, patterns.getContext());
 }
