@@ -365,8 +365,8 @@ struct MixSeedLowering : OpConversionPattern<MixSeedOp> {
   }
 };
 
-/// Returns a random number in [0, 1) of 24 bits for an element. Uses 32-bit
-/// arithmetic, which vectorizes: a bijection of the element's index with three
+/// Returns a random integer of 24 bits for an element. Uses 32-bit arithmetic,
+/// which vectorizes: a bijection of the element's index with three
 /// multiplications (Wellons' triple32), keyed before and between them.
 Value randomNumber(Body &b, Value seed, Value tensor, ArrayRef<int64_t> shape) {
   Value key = mixSeed(b, seed, tensor);
@@ -394,14 +394,12 @@ Value randomNumber(Body &b, Value seed, Value tensor, ArrayRef<int64_t> shape) {
   x = times(x, 0xac4c1b51);
   x = times(shiftXor(x, 15), 0x31848bab);
   x = shiftXor(x, 14);
-  Value number = arith::UIToFPOp::create(b.b, b.loc, b.b.getF32Type(),
-                                         b.binary<arith::ShRUIOp>(x, b.i32(8)));
-  return b.binary<arith::MulFOp>(number, b.f32(std::ldexp(1.0, -24)));
+  return b.binary<arith::ShRUIOp>(x, b.i32(8));
 }
 
 /// Returns one of the two neighbours of y in the format: the upper one (in
-/// magnitude) if `random` is below y's relative distance from the lower one.
-/// All other steps are exact.
+/// magnitude) if `random` / 2^24 is below y's relative distance from the lower
+/// one. All other steps are exact.
 Value roundStochastically(Body &b, Value y, FloatType format, Value random) {
   const llvm::fltSemantics &semantics = format.getFloatSemantics();
   int64_t mantissaBits = APFloat::semanticsPrecision(semantics) - 1;
@@ -421,34 +419,43 @@ Value roundStochastically(Body &b, Value y, FloatType format, Value random) {
   Value whole = math::FloorOp::create(b.b, b.loc, steps);
   Value fraction = b.binary<arith::SubFOp>(steps, whole);
   Value up = b.binary<arith::AddFOp>(whole, b.f32(1.0));
+  Value number = arith::UIToFPOp::create(b.b, b.loc, b.b.getF32Type(), random);
+  number = b.binary<arith::MulFOp>(number, b.f32(std::ldexp(1.0, -24)));
   whole =
-      b.select(b.cmp(arith::CmpFPredicate::OLT, random, fraction), up, whole);
+      b.select(b.cmp(arith::CmpFPredicate::OLT, number, fraction), up, whole);
   return math::CopySignOp::create(b.b, b.loc,
                                   b.binary<arith::MulFOp>(whole, distance), y);
 }
 
-/// Returns the cast of `fp8.round`. The upper half of an f32's bits is a bf16;
-/// adding one to it gives the next bf16, even across exponents.
+/// Returns the upper half of x's bits, which is a bf16, or the next one in
+/// magnitude (even across exponents) if `random` / 2^24 is below the lower half
+/// / 2^16. NaN stays NaN, and infinity has nothing in its lower half.
+Value roundToBF16Stochastically(Body &b, Value x, Value random) {
+  Value bits = b.bits(x);
+  Value below = b.binary<arith::ShLIOp>(
+      b.binary<arith::AndIOp>(bits, b.i32(0xffff)), b.i32(8));
+  Value up = b.binary<arith::AddIOp>(bits, b.i32(0x10000));
+  Value rounded =
+      b.select(b.cmp(arith::CmpIPredicate::slt, random, below), up, bits);
+  Value isNaN = b.cmp(arith::CmpFPredicate::UNO, x, x);
+  rounded =
+      b.select(isNaN, b.binary<arith::OrIOp>(bits, b.i32(0x400000)), rounded);
+  Value upper =
+      arith::TruncIOp::create(b.b, b.loc, b.b.getI16Type(),
+                              b.binary<arith::ShRUIOp>(rounded, b.i32(16)));
+  return arith::BitcastOp::create(b.b, b.loc, b.b.getBF16Type(), upper);
+}
+
+/// Returns the cast of `fp8.round`.
 Value roundTo(Body &b, Value x, FloatType type, Value random) {
   if (!random)
     return b.fromF32(x, type);
-  Value y;
-  if (type.isBF16()) {
-    Value bits = b.bits(x);
-    Value below = b.binary<arith::AndIOp>(bits, b.i32(0xffff));
-    Value fraction = b.binary<arith::MulFOp>(
-        arith::UIToFPOp::create(b.b, b.loc, b.b.getF32Type(), below),
-        b.f32(std::ldexp(1.0, -16)));
-    Value down = b.binary<arith::AndIOp>(bits, b.i32(0xffff0000));
-    Value up = b.binary<arith::AddIOp>(down, b.i32(0x10000));
-    y = b.fromBits(
-        b.select(b.cmp(arith::CmpFPredicate::OLT, random, fraction), up, down));
-  } else {
-    y = roundStochastically(b, x, type, random);
-  }
+  if (type.isBF16())
+    return roundToBF16Stochastically(b, x, random);
   // NaN and infinity have no neighbours.
   Value finite = b.cmp(arith::CmpFPredicate::OLT,
                        math::AbsFOp::create(b.b, b.loc, x), b.infinity());
+  Value y = roundStochastically(b, x, type, random);
   return b.fromF32(b.select(finite, y, x), type);
 }
 

@@ -20,6 +20,26 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::lowering;
 
+/// Returns the scalars that no store of the kernel changes: those that it
+/// reads, unless a launch may update them in place, which takes a result of
+/// their size.
+static SmallVector<unsigned> unchangedScalars(KernelOp kernel) {
+  SmallVector<unsigned> scalars;
+  auto typeOf = [&](unsigned argument) {
+    return cast<MemRefType>(kernel.getArgument(argument).getType());
+  };
+  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
+    bool inPlace = llvm::any_of(llvm::seq(e), [&](unsigned other) {
+      return kernel.getAccess(other) != Access::Read &&
+             byteSize(typeOf(other)) == byteSize(typeOf(i));
+    });
+    if (typeOf(i).getRank() == 0 && kernel.getAccess(i) == Access::Read &&
+        !inPlace)
+      scalars.push_back(i);
+  }
+  return scalars;
+}
+
 /// Moves the kernel into a function, into which its tasks are emitted.
 static func::FuncOp toFunction(KernelOp kernel) {
   OpBuilder builder(kernel);
@@ -63,10 +83,23 @@ private:
         return kernel.emitOpError(
             "expected a causal attention of as many keys as its plan has last");
     }
-    TaskLowering lowering(toFunction(kernel), domain, tile, block, target);
+    unsigned numArguments = kernel.getNumArguments();
+    SmallVector<unsigned> unchanged = unchangedScalars(kernel);
+    func::FuncOp func = toFunction(kernel);
+    TaskLowering lowering(func, domain, tile, block, target);
     if (causal)
       lowering.setKeyCounts(*causal, keys);
-    return lowering.run();
+    if (failed(lowering.run()))
+      return failure();
+    // LLVM may load them before loops then, and compute there what follows from
+    // them: the key of random numbers, for example. The task and its scratch
+    // have become the first arguments.
+    unsigned inserted = func.getNumArguments() - numArguments;
+    for (unsigned argument : unchanged)
+      func.setArgAttr(inserted + argument,
+                      LLVM::LLVMDialect::getNoAliasAttrName(),
+                      UnitAttr::get(func.getContext()));
+    return success();
   }
 };
 

@@ -205,7 +205,10 @@ Value fp8::expandF32ToF8(OpBuilder &builder, Location loc, Value value,
     code = e.select(isZero, code, e.op<arith::OrIOp>(code, sign));
     code = e.select(isNaN, nan, code);
   } else {
-    code = e.op<arith::OrIOp>(e.select(isNaN, nan, code), sign);
+    // Without infinity, the next code after the largest is already NaN's.
+    if (layout.hasInfinity)
+      code = e.select(isNaN, nan, code);
+    code = e.op<arith::OrIOp>(code, sign);
   }
   return e.bitcast(e.type(format), e.cast<arith::TruncIOp>(e.i8(), code));
 }
