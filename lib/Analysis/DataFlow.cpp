@@ -78,9 +78,16 @@ ValueSet fp8::sliceOf(ArrayRef<Value> roots, const ValueSet &carried,
 }
 
 /// Returns true if no gradient passes from a result of `op` to its operands.
+/// Weights that are rounded before any dot may have a gradient all the same:
+/// training for integer weights defines one.
 static bool stopsGradient(Operation *op) {
-  return isa<stablehlo::FloorOp, stablehlo::CeilOp, stablehlo::SignOp,
-             stablehlo::RoundOp, stablehlo::RoundNearestEvenOp>(op);
+  if (!isa<stablehlo::FloorOp, stablehlo::CeilOp, stablehlo::SignOp,
+           stablehlo::RoundOp, stablehlo::RoundNearestEvenOp>(op))
+    return false;
+  return llvm::any_of(sliceOf({op->getOperand(0)}, {}, {}), [](Value value) {
+    return isa_and_nonnull<stablehlo::DotGeneralOp, stablehlo::ConvolutionOp>(
+        value.getDefiningOp());
+  });
 }
 
 ValueSet fp8::differentiableSliceOf(Value root, const ValueSet &carried,

@@ -83,6 +83,20 @@ void SignatureAnalyzer::findGradients() {
         }
     }
   });
+  barGradientFlags();
+}
+
+/// Makes flags that follow from gradients leaves of the forward pass: a loss
+/// that is masked by whether all gradients are finite is still a loss.
+void SignatureAnalyzer::barGradientFlags() {
+  Dependence onGradients(func, gradientValues, carried, /*together=*/true,
+                         updated);
+  func.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      if (isScalar(result.getType()) && elementOf(result).isInteger(1) &&
+          onGradients.dependsOnAny(result))
+        updated.insert(result);
+  });
 }
 
 bool SignatureAnalyzer::trains() {

@@ -110,6 +110,7 @@ private:
                          ArrayRef<Ambiguity> found);
   unsigned trainedIn(unsigned arg);
   void findGradients();
+  void barGradientFlags();
   SmallVector<Value>
   findGradientDots(const llvm::SmallDenseSet<unsigned> &params);
   bool trains();
@@ -279,7 +280,7 @@ private:
   /// gradients.
   llvm::SmallDenseSet<unsigned> learning;
   SmallVector<Value> gradientValues;
-  /// The next values of learned state.
+  /// The next values of learned state, and flags that follow from gradients.
   ValueSet updated;
   /// The loop-carried state of loops over whole steps.
   ValueSet carried;

@@ -52,9 +52,19 @@ std::string fp8::getParameterPath(func::FuncOp function,
 
 namespace {
 /// Returns true if a dot sums over two whole arrays, as optimizers do with
-/// parameters and gradients. A layer has tokens, or outputs, or both.
+/// parameters and gradients, or multiplies an array by a number, as the
+/// gradient of such a sum does. A layer has tokens, or outputs, or both.
 bool isInnerProduct(stablehlo::DotGeneralOp dot) {
-  return cast<RankedTensorType>(dot->getResult(0).getType()).getRank() == 0;
+  Value values[] = {dot.getLhs(), dot.getRhs(), dot->getResult(0)};
+  return llvm::any_of(values, [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getRank() == 0;
+  });
+}
+
+/// Returns true for a single boolean.
+bool isFlag(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getRank() == 0 && type.getElementType().isInteger(1);
 }
 
 /// A forward dot with a weight.
@@ -170,22 +180,28 @@ void Analyzer::findForwardSlice() {
 }
 
 /// Adds the forward pass of losses that are not returned, which are only
-/// visible by their gradients. If the returned losses read a parameter in no
-/// dot, the first dot that does belongs to the forward pass, because the dots
-/// of the backward pass depend on it. (A weight may be computed again for the
-/// backward pass, for instance gathered from several ranks.)
+/// visible by their gradients. If the returned losses do not read a parameter,
+/// the first dot that does belongs to the forward pass, because the dots of the
+/// backward pass depend on it. (A weight may be computed again for the backward
+/// pass, for instance gathered from several ranks.)
 void Analyzer::addForwardOfOtherLosses() {
   DenseSet<unsigned> read;
   SmallVector<std::pair<unsigned, stablehlo::DotGeneralOp>> first;
-  function.walk<WalkOrder::PreOrder>([&](stablehlo::DotGeneralOp dot) {
-    if (isInnerProduct(dot))
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    auto dot = dyn_cast<stablehlo::DotGeneralOp>(op);
+    bool isForward = forwardSlice.contains(op);
+    // What only makes another weight of a parameter does not use it yet.
+    bool uses = dot || llvm::any_of(op->getResults(), [&](Value result) {
+                  return origins.get(result) == Origin::Data;
+                });
+    if (isForward ? !uses : !dot || isInnerProduct(dot))
       return;
-    for (Value operand : dot->getOperands()) {
-      Value root = views.getViewRoot(operand, dot);
+    for (Value operand : op->getOperands()) {
+      Value root = views.getViewRoot(operand, op);
       if (origins.get(root) != Origin::Weight || !isTrained(root))
         continue;
       unsigned number = numbers.get(root);
-      if (forwardSlice.contains(dot))
+      if (isForward)
         read.insert(number);
       else if (llvm::none_of(
                    first, [&](auto &entry) { return entry.first == number; }))
@@ -236,7 +252,13 @@ DenseSet<Operation *> Analyzer::getSlice(ArrayRef<Value> roots,
     SmallVector<Value> sources = getFlowSources(value);
     bool inserted = slice.insert(op).second;
     if (sources.empty() && inserted)
-      stablehlo::forEachRead(op, read);
+      stablehlo::forEachRead(op, [&](Value source) {
+        // Whether all gradients are finite may mask a loss.
+        bool masks = isFlag(source) &&
+                     isa<stablehlo::SelectOp, stablehlo::ConvertOp>(op);
+        if (throughSteps || !masks)
+          read(source);
+      });
     for (Value source : sources)
       read(source);
     // The condition of a loop, or the predicate of a branch.
@@ -434,7 +456,10 @@ void Analyzer::classifyWithWeight(unsigned index) {
       continue;
     if (layer.weightContracted == own.contracted)
       same.push_back(i);
-    else if (!layer.weightContracted.anyCommon(own.contracted))
+    // Experts are contracted by both.
+    else if (!layer.weightContracted.anyCommon(own.contracted) ||
+             (layer.weightContracted.test(own.contracted) &&
+              own.contracted.test(layer.weightContracted)))
       complementary.push_back(i);
   }
 
@@ -903,7 +928,9 @@ void Analyzer::run() {
         continue;
       auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
       if (isInnerProduct(dot)) {
-        info.why = "not a linear layer: an inner product, one number";
+        info.why = dot.getType().getRank() == 0
+                       ? "not a linear layer: an inner product, one number"
+                       : "not a linear layer: a product with one number";
         continue;
       }
       bool oneHotIsLhs = isOneHot(dot.getLhs(), dot);
