@@ -485,19 +485,21 @@ FailureOr<Signature> fp8::analyzeSignature(func::FuncOp func,
 }
 
 LogicalResult fp8::printSignature(func::FuncOp func, raw_ostream &os,
-                                  ArrayRef<TreeLeaf> initialValues) {
+                                  SignatureOptions options) {
   FailureOr<Signature> signature = Signature::fromAttributes(func);
   if (failed(signature))
     return failure();
-  // The analysis is told the kind of function but not the roles, and may fail.
-  // Its reasons are used where it agrees with the attributes.
-  SignatureOptions options;
+  // Reasons of the analysis are used where it agrees with the attributes.
   options.functionKind =
       signature->isStep() ? FunctionKind::Step : FunctionKind::Function;
-  options.initialValues.assign(initialValues.begin(), initialValues.end());
+  SignatureOptions alone;
+  alone.functionKind = options.functionKind;
+  alone.initialValues = options.initialValues;
   ScopedDiagnosticHandler quiet(func.getContext(),
                                 [](Diagnostic &) { return success(); });
-  FailureOr<Signature> guess = analyzeSignature(func, options);
+  FailureOr<Signature> guess = analyzeSignature(func, alone);
+  if (failed(guess))
+    guess = analyzeSignature(func, options);
   for (SignatureArg &arg : signature->args) {
     bool agrees =
         succeeded(guess) && guess->args[arg.index].role == arg.role &&

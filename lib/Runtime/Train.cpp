@@ -136,7 +136,7 @@ void Trainer::openTrace() {
     return;
   if (trace->empty())
     console.warn("warning: the step has no statistics to trace: nothing in it "
-                 "is quantized");
+                 "is quantized, or its package was emitted without --trace");
   if (isWriter())
     traceFile = std::make_unique<TraceFile>(directory);
 }

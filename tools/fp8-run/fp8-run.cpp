@@ -21,6 +21,8 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
 
+#include <csignal>
+
 using namespace mlir;
 using namespace mlir::fp8;
 namespace cl = llvm::cl;
@@ -424,6 +426,29 @@ int printRecipe(MLIRContext &context) {
   return 0;
 }
 
+/// Imports the step as a run does. What cannot be trained is explained as a
+/// function.
+OwningOpRef<ModuleOp> importToExplain(MLIRContext &context,
+                                      const SignatureOptions &signature) {
+  auto import = [&](FunctionKind kind) -> OwningOpRef<ModuleOp> {
+    OwningOpRef<ModuleOp> module = parseModule(flags->stepFile, context);
+    CompileOptions options;
+    options.entry = flags->entry;
+    options.signature = signature;
+    options.signature.functionKind = kind;
+    if (module && failed(importModule(*module, options)))
+      module = nullptr;
+    return module;
+  };
+  if (flags->entry.empty()) {
+    ScopedDiagnosticHandler quiet(&context,
+                                  [](Diagnostic &) { return success(); });
+    if (OwningOpRef<ModuleOp> step = import(FunctionKind::Step))
+      return step;
+  }
+  return import(FunctionKind::Auto);
+}
+
 int explainSignature(MLIRContext &context, SignatureOptions signature) {
   FailureOr<SmallVector<TreeLeaf>> values = readInitialValues(
       flags->resume ? flags->outDir : std::string(), flags->initFile, context);
@@ -441,17 +466,12 @@ int explainSignature(MLIRContext &context, SignatureOptions signature) {
       return 1;
     signature.initialValues = leavesOf(*found);
   }
-  OwningOpRef<ModuleOp> module = parseModule(flags->stepFile, context);
+  OwningOpRef<ModuleOp> module = importToExplain(context, signature);
   if (!module)
-    return 1;
-  CompileOptions options;
-  options.entry = flags->entry;
-  options.signature = signature;
-  if (failed(importModule(*module, options)))
     return 1;
   for (auto func : module->getOps<func::FuncOp>())
     if (func.isPublic() &&
-        failed(printSignature(func, llvm::outs(), signature.initialValues)))
+        failed(printSignature(func, llvm::outs(), signature)))
       return 1;
   return 0;
 }
@@ -540,15 +560,19 @@ fp8run::RunOptions makeRunOptions() {
   return run;
 }
 
-/// Returns the options to compile the functions of the run or package.
-ProgramOptions makeProgramOptions(const fp8run::RunOptions &run,
-                                  SignatureOptions signature,
-                                  const Cache *cache) {
-  // An argument that is fed from a file is data, whatever it looks like.
+/// Makes each argument that is fed from a file data, whatever it looks like.
+void addBatches(const fp8run::RunOptions &run, SignatureOptions &signature) {
   for (const std::string &path : run.batchPaths())
     if (llvm::none_of(signature.roles,
                       [&](auto &role) { return role.first == path; }))
       signature.roles.push_back({path, "batch"});
+}
+
+/// Returns the options to compile the functions of the run or package.
+ProgramOptions makeProgramOptions(const fp8run::RunOptions &run,
+                                  SignatureOptions signature,
+                                  const Cache *cache) {
+  addBatches(run, signature);
   ProgramOptions program;
   program.stepFile = flags->stepFile;
   program.initFile = flags->initFile;
@@ -689,8 +713,10 @@ int runCommand(MLIRContext &context) {
   if (failed(splitPairs(flags->roles, signature.roles)) ||
       failed(splitPairs(flags->states, signature.states)))
     return 2;
-  if (flags->explain)
+  if (flags->explain) {
+    addBatches(makeRunOptions(), signature);
     return explainSignature(context, signature);
+  }
   std::unique_ptr<Cache> cache;
   if (!flags->noCache) {
     auto opened = Cache::fromEnvironment();
@@ -712,6 +738,8 @@ int runCommand(MLIRContext &context) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  // Writing beyond the limit on file sizes must be an error, not a crash.
+  std::signal(SIGXFSZ, SIG_IGN);
   removeInheritedOptions();
   Options parsed;
   flags = &parsed;

@@ -147,10 +147,11 @@ FailureOr<Signature> analyzeSignature(func::FuncOp func,
 void printSignature(const Signature &signature, llvm::raw_ostream &os);
 
 /// Prints the same for a function that has its attributes. Recomputes the
-/// reasons, with `initialValues` if they are known. An attribute that differs
-/// from the guess is reported as the user's choice.
+/// reasons without the user's choices in `options`, unless the analysis needs
+/// them. An attribute that differs from the guess is reported as the user's
+/// choice.
 LogicalResult printSignature(func::FuncOp func, llvm::raw_ostream &os,
-                             llvm::ArrayRef<TreeLeaf> initialValues = {});
+                             SignatureOptions options = {});
 
 /// Prints the signature as JSON: {"arguments": [{"path", "type", "role",
 /// "kind", "result": the path of the result that replaces it, or null}],
