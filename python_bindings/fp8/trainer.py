@@ -33,6 +33,32 @@ class AlarmStop(RuntimeError):
     """A rule of `alarms` with the action stop has ended training; the checkpoint is written."""
 
 
+def header_of(path):
+    """Returns the header of a safetensors file, and where its tensors begin."""
+    with open(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        return json.loads(file.read(size)), 8 + size
+
+
+def is_whole(path):
+    """Returns whether a checkpoint has all of its bytes: its tensors fill the file, or, of a set, each file that the index names."""
+    try:
+        if path.name.endswith(INDEX):
+            names = set(json.loads(path.read_bytes())["weight_map"].values())
+            return all(is_whole(path.parent / name) for name in names)
+        header, begin = header_of(path)
+        ends = (tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__")
+        return path.stat().st_size == begin + max(ends, default=0)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+def recipe_of(path):
+    """Returns the recipe with which a step wrote a checkpoint; None if it does not say."""
+    header = json.loads(path.read_bytes()).get("metadata") if path.name.endswith(INDEX) else header_of(path)[0].get("__metadata__")
+    return (header or {}).get("recipe")
+
+
 class Trainer:
     """Trains with a step of the form `state, metrics = step(state, *batch)`.
 
@@ -115,8 +141,8 @@ class Trainer:
         state: the first argument of the step, as arrays or as a call returned it.
         batches: an iterable. Each item is the rest of the step's arguments: a
             tuple, or the only one. It may end before `steps`. With N ranks a step takes N items, and each rank iterates over all of them.
-        resume: continues from the newest checkpoint in `out`, if there is one; the iterable must start there
-            (`trainer.taken` is the number of steps taken).
+        resume: continues from the newest checkpoint in `out` that is not damaged, if there is one; the iterable must start there
+            (`trainer.taken` is the number of steps taken). Warns if a step with another recipe wrote it. Nothing happens if it is of step `steps` or later.
         overwrite: allows replacing an earlier run's files in `out`; otherwise they are an
             error (without `resume`).
 
@@ -303,12 +329,15 @@ class Trainer:
 
     def _written(self, step):
         """Returns the name of the checkpoint of a step; None if there is none."""
-        return next((path.name for number, path in self._complete() if number == step), None)
+        return next((path.name for number, path in self._complete() if number == step and is_whole(path)), None)
 
     def _newest(self):
-        """Returns the step and the name of the newest checkpoint; None if there is none."""
-        found = self._complete()
-        return (found[-1][0], found[-1][1].name) if found else None
+        """Returns the step and the name of the newest checkpoint that is not damaged; None if there is none."""
+        for step, path in reversed(self._complete()):
+            if is_whole(path):
+                return step, path.name
+            warnings.warn(f"passing over a damaged checkpoint: {path}")
+        return None
 
     def _remove(self, step):
         """Removes a checkpoint. Without its index a set is no checkpoint, so the index goes first."""
@@ -335,10 +364,20 @@ class Trainer:
     def _log(self, name):
         return open(self.out / name if self._is_first else os.devnull, "a", newline="")
 
+    def _compare_recipes(self, name):
+        """Warns if a step with another recipe wrote the checkpoint."""
+        found = recipe_of(self.out / name) if self._is_first else None
+        if found is None or found == self.step.recipe:
+            return
+        was, now = (text.partition("\n")[0].removeprefix("name: ") for text in (found, self.step.recipe))
+        other = f"'{was}', not '{now}'" if was != now else f"'{was}' with other keys"
+        warnings.warn(f"{name} was written with the recipe {other}: training does not continue exactly", stacklevel=4)
+
     def _begin(self, state, resume, overwrite):
         self._count = 0
         if newest := self._from_first(self._newest() if resume else None):
             self._count, name = newest
+            self._compare_recipes(name)
             state = self.step.load_state(self.out / name, state)
         if self._is_first:
             self._begin_files(resume, overwrite)

@@ -80,6 +80,28 @@ class Training(unittest.TestCase):
         self.trainer().fit(self.state, batches(), 2, overwrite=True)
         self.assertEqual(len(self.lines()), 2)
 
+    def test_resuming_passes_over_a_damaged_checkpoint(self):
+        whole = self.trainer(self.folder / "whole").fit(self.state, batches(), 5)
+        self.trainer(checkpoint_every=2).fit(self.state, batches(), 4)
+        newest = self.out / "checkpoint-4.safetensors"
+        newest.write_bytes(newest.read_bytes()[:-1])
+        trainer = self.trainer()
+        with self.assertWarnsRegex(UserWarning, "passing over a damaged checkpoint: .*checkpoint-4"):
+            self.assertEqual(trainer.taken, 2)
+        with warnings.catch_warnings(action="ignore"):
+            resumed = trainer.fit(self.state, batches(begin=2), 4, resume=True)
+        resumed = self.trainer().fit(self.state, batches(begin=4), 5, resume=True)
+        for one, two in zip(jax.tree.leaves(resumed), jax.tree.leaves(whole), strict=True):
+            self.assertEqual(np.asarray(one).tobytes(), np.asarray(two).tobytes())
+
+    def test_resuming_with_another_recipe_warns(self):
+        self.trainer().fit(self.state, batches(), 2)
+        other = fp8.compile(steps.tupled, self.state, steps.batch(), recipe="coat", set={"compute.logits_bytes": 4096})
+        with self.assertWarnsRegex(UserWarning, "checkpoint-2.safetensors was written with the recipe 'coat' with other keys"):
+            fp8.Trainer(other, self.out, progress=False).fit(self.state, batches(begin=2), 3, resume=True)
+        with warnings.catch_warnings(action="error"):
+            fp8.Trainer(other, self.out, progress=False).fit(self.state, batches(begin=3), 4, resume=True)
+
     def test_what_ends_early_leaves_a_checkpoint(self):
         for error in (KeyboardInterrupt, OSError):
             with self.subTest(error):
