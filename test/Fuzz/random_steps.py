@@ -28,6 +28,7 @@ import concurrent.futures
 import multiprocessing
 import os
 import pathlib
+import shlex
 import shutil
 import sys
 import time
@@ -52,6 +53,12 @@ PART = 40
 
 def options_of(texts):
     return dict(text.partition("=")[::2] for text in texts)
+
+
+def seeds_of(text):
+    """Returns the seeds of FROM:TO or of single numbers, several by commas."""
+    parts = [part.partition(":") for part in text.split(",")]
+    return [seed for begin, _, end in parts for seed in range(int(begin), int(end or int(begin) + 1))]
 
 
 def one(seed, fixed, folder, tools, keep, reducing):
@@ -116,32 +123,35 @@ def main():
     parser.add_argument("--timeout", type=int, default=180, metavar="S", help="most seconds for a run of a program; sanitizers need more (default: 180)")
     parser.add_argument("--self-check", action="store_true", help="check the generator instead: see steps/soundness.py")
     parser.add_argument("--count", type=int, help="only count how often each option is drawn")
+    parser.add_argument("--also", action="append", default=[], metavar="OPTIONS", help="more draws in the same processes, with their own --seeds, --set, --pairs, --none or --self-check")
     args = parser.parse_args()
     if args.count:
         sys.exit(count(args.count))
 
     found = shutil.which(args.fp8_run) or str(args.fp8_run)
-    tools = {"run": found, "opt": str(pathlib.Path(found).parent / "fp8-opt"), "pairs": args.pairs, "none": args.none, "timeout": args.timeout, "self": args.self_check}
-    seeds = [seed for part in args.seeds.split(",") for begin, _, end in [part.partition(":")] for seed in range(int(begin), int(end or int(begin) + 1))]
     args.folder.mkdir(parents=True, exist_ok=True)
-    call = (options_of(args.set), args.folder.resolve(), tools, args.keep, not args.no_reduce)
-    failed, ambiguous, unsupported, diverges, begin = {}, 0, 0, 0, time.time()
-    for part in range(0, len(seeds), PART * args.jobs):
+    draws = []
+    for number, group in enumerate([args, *(parser.parse_args([str(found), str(args.folder), *shlex.split(options)]) for options in args.also)]):
+        tools = {"run": found, "opt": str(pathlib.Path(found).parent / "fp8-opt"), "pairs": group.pairs, "none": group.none, "timeout": args.timeout, "self": group.self_check}
+        place = args.folder.resolve() / f"also-{number}" if number else args.folder.resolve()
+        place.mkdir(exist_ok=True)
+        draws += [(seed, options_of(group.set), place, tools, args.keep, not args.no_reduce) for seed in seeds_of(group.seeds)]
+    failed, ambiguous, unsupported, diverges, begin = [], 0, 0, 0, time.time()
+    for part in range(0, len(draws), PART * args.jobs):
         context = multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
-            draws = [pool.submit(one, seed, *call) for seed in seeds[part : part + PART * args.jobs]]
-            for done in concurrent.futures.as_completed(draws):
+            for done in concurrent.futures.as_completed([pool.submit(one, *draw) for draw in draws[part : part + PART * args.jobs]]):
                 seed, kind, line = done.result()
                 print(line, flush=True)
                 ambiguous += "ambiguous " in line and not kind
                 unsupported += "-unsupported" in line
                 diverges += "diverges in JAX" in line
                 if kind:
-                    failed[seed] = kind
-    kinds = collections.Counter(failed.values())
-    print(f"{len(seeds) - len(failed)} ok, {len(failed)} failed, {ambiguous} ambiguous without names, {unsupported} unsupported, {diverges} diverge in JAX ({time.time() - begin:.0f} s)")
+                    failed.append((seed, kind))
+    kinds = collections.Counter(kind for _, kind in failed)
+    print(f"{len(draws) - len(failed)} ok, {len(failed)} failed, {ambiguous} ambiguous without names, {unsupported} unsupported, {diverges} diverge in JAX ({time.time() - begin:.0f} s)")
     if failed:
-        print(f"failed: {dict(kinds)}, seeds {sorted(failed)}")
+        print(f"failed: {dict(kinds)}, seeds {sorted(seed for seed, _ in failed)}")
         sys.exit(1)
 
 
