@@ -380,9 +380,10 @@ InFlightDiagnostic SignatureAnalyzer::emitNoLoss() {
   for (const SignatureResult &result : signature.results)
     if (isScalar(result.type) && !argOfResult[result.index])
       names.push_back(result.path);
-  if (names.empty())
-    diag << "none";
   llvm::interleaveComma(names, diag);
+  diag << (names.empty()
+               ? "none"
+               : "; if the loss is one of them, name it with a loss option");
   return diag;
 }
 

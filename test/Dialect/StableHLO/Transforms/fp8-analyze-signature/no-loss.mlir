@@ -16,7 +16,7 @@ func.func public @main(%w: tensor<4xf32> loc("w"), %m: tensor<4xf32> loc("m"), %
 // -----
 
 // The norm of the gradient is no loss.
-// expected-error @+1 {{no loss found: expected a scalar floating-point result that is not state and that parameters are updated from; scalar results are: result['norm'], result['n']}}
+// expected-error @+1 {{no loss found: expected a scalar floating-point result that is not state and that parameters are updated from; scalar results are: result['norm'], result['n']; if the loss is one of them, name it with a loss option}}
 func.func public @main(%w: tensor<4xf32> loc("w"), %x: tensor<8x4xf32> loc("x"), %y: tensor<8xf32> loc("y"), %n: tensor<i32> loc("n")) -> (tensor<4xf32> {jax.result_info = "result['w']"}, tensor<f32> {jax.result_info = "result['norm']"}, tensor<i32> {jax.result_info = "result['n']"}) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %z = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8xf32>
