@@ -616,14 +616,16 @@ bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
     return false;
 
   // Layers that share their input (query, key and value; gate and up) have
-  // different output gradients, which their dgrad dots read, too.
-  unsigned chosen = candidates.front();
-  auto byGradient = llvm::find_if(candidates, [&](unsigned i) {
+  // different output gradients, which their dgrad dots read, too, unless they
+  // are the branches of one conditional.
+  SmallVector<unsigned, 4> byGradient;
+  llvm::copy_if(candidates, std::back_inserter(byGradient), [&](unsigned i) {
     return llvm::is_contained(layers[i].gradients, gradientNumber);
   });
-  if (byGradient != candidates.end()) {
-    chosen = *byGradient;
-  } else if (candidates.size() > 1) {
+  if (!byGradient.empty())
+    candidates = std::move(byGradient);
+  unsigned chosen = candidates.front();
+  if (candidates.size() > 1) {
     std::string path = getUpdatedParameter(dot->getResult(0));
     for (unsigned i : candidates)
       if (dots[layers[i].info].layer == path)

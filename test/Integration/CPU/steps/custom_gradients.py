@@ -1,4 +1,4 @@
-"""Steps whose gradients look unlike those of plain layers: written by hand, of numbers, of rounded weights; and a loss that
+"""Steps whose gradients look unlike those of plain layers: written by hand, of numbers, of rounded weights, of branches; and a loss that
 the gradients mask."""
 
 import jax
@@ -100,3 +100,20 @@ def ragged_experts():
         return cross_entropy(jnp.tanh(x) @ p["out"], b)
 
     return trained(loss, params, images(), tx(1e-2), linear=(2, 1, 2))
+
+
+@step
+def branches_of_layers():
+    """A scan takes one of two layers, whose branches compute the same gradient of their output."""
+    random = np.random.default_rng(0)
+    params = {"in": normal(random, 16, 32, scale=0.25), "out": normal(random, 32, 4, scale=0.2)}
+    params |= {name: normal(random, 3, 32, 32, scale=0.25) for name in "ab"}
+
+    def loss(p, batch):
+        def layer(x, w):
+            return jax.lax.cond(w[2], lambda x: jax.nn.relu(x @ w[0]), lambda x: jax.nn.relu(x @ w[1]), x), None
+
+        x, _ = jax.lax.scan(layer, batch["x"] @ p["in"], (p["a"], p["b"], jnp.array([True, False, True])))
+        return cross_entropy(x @ p["out"], batch)
+
+    return trained(loss, params, images(), tx(1e-2), linear=(3, 2, 3), wgrads=3)

@@ -54,6 +54,8 @@ class Step:
     bound: float = 1e-3
     # The number of weights of linear layers, or of their forward, dgrad and wgrad dots.
     linear: Optional[Union[int, tuple]] = None
+    # The number of layers that have weight gradients.
+    wgrads: Optional[int] = None
     # The number of dots that JAX repeats with the same operands, and that become one.
     repeated: int = 0
     # The largest loss of tensorwise above that of none, in nats.

@@ -114,6 +114,8 @@ def check_dots(export, out):
     want = (want,) * 3 if isinstance(want, int) else want
     others = Counter((row["category"], row["role"]) for row in report if row["category"] != "linear")
     assert want is None or got == want, f"expected {want} linear dots but got {got} and {dict(others)}"
+    wgrads, want = {row["layer"] for row in linear if row["role"] == "wgrad"}, export.step.wgrads
+    assert want is None or len(wgrads) == want, f"expected weight gradients of {want} layers but got those of {wgrads}"
     return report, linear
 
 
