@@ -330,6 +330,13 @@ def histogram(data, dtype, scale=1.0):
     return [low, counts, zero, below, negative, nonfinite, step]
 
 
+def header_of(path):
+    """Returns the header of a safetensors file, and where its tensors begin."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        return json.loads(file.read(length)), 8 + length
+
+
 def stored_tensors(path, stack):
     """Returns type, shape and bytes of each tensor of a safetensors file, or of a set of files
     by its index. The files stay mapped while the stack is open."""
@@ -338,15 +345,14 @@ def stored_tensors(path, stack):
         return {name: tensor for file in files for name, tensor in stored_tensors(path.parent / file, stack).items()}
     file = stack.enter_context(path.open("rb"))
     data = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + length])
+    header, begin_of_data = header_of(path)
     special = json.loads(header.pop("__metadata__", {}).get("fp8.dtypes", "{}"))
-    end = 8 + length + max((entry["data_offsets"][1] for entry in header.values()), default=0)
+    end = begin_of_data + max((entry["data_offsets"][1] for entry in header.values()), default=0)
     if len(data) < end:
         raise ValueError(f"{len(data)} bytes of {end} in {path.name}")
 
     def content(begin, end):
-        return lambda: data[8 + length + begin : 8 + length + end]
+        return lambda: data[begin_of_data + begin : begin_of_data + end]
 
     return {name: (special.get(name, entry["dtype"]), entry["shape"], content(*entry["data_offsets"])) for name, entry in header.items()}
 

@@ -20,6 +20,7 @@ import numpy as np
 from . import _native
 from .evaluation import evaluate
 from .group import RankError
+from .report_page import header_of
 from .state import copy
 from .step import INDEX, Step
 from .trees import arguments_of, below, named
@@ -31,13 +32,6 @@ class AlarmWarning(UserWarning):
 
 class AlarmStop(RuntimeError):
     """A rule of `alarms` with the action stop has ended training; the checkpoint is written."""
-
-
-def header_of(path):
-    """Returns the header of a safetensors file, and where its tensors begin."""
-    with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        return json.loads(file.read(size)), 8 + size
 
 
 def is_whole(path):

@@ -187,26 +187,34 @@ void Analyzer::findForwardSlice() {
 void Analyzer::addForwardOfOtherLosses() {
   DenseSet<unsigned> read;
   SmallVector<std::pair<unsigned, stablehlo::DotGeneralOp>> first;
-  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    auto dot = dyn_cast<stablehlo::DotGeneralOp>(op);
-    bool isForward = forwardSlice.contains(op);
-    // What only makes another weight of a parameter does not use it yet.
-    bool uses = dot || llvm::any_of(op->getResults(), [&](Value result) {
-                  return origins.get(result) == Origin::Data;
-                });
-    if (isForward ? !uses : !dot || isInnerProduct(dot))
-      return;
+  auto forEachWeight = [&](Operation *op, function_ref<void(unsigned)> visit) {
     for (Value operand : op->getOperands()) {
       Value root = views.getViewRoot(operand, op);
-      if (origins.get(root) != Origin::Weight || !isTrained(root))
-        continue;
-      unsigned number = numbers.get(root);
-      if (isForward)
-        read.insert(number);
-      else if (llvm::none_of(
-                   first, [&](auto &entry) { return entry.first == number; }))
-        first.push_back({number, dot});
+      if (origins.get(root) == Origin::Weight && isTrained(root))
+        visit(numbers.get(root));
     }
+  };
+  // What only makes another weight of a parameter does not use it yet.
+  auto usesWeights = [&](Operation *op) {
+    return isa<stablehlo::DotGeneralOp>(op) ||
+           llvm::any_of(op->getResults(), [&](Value result) {
+             return origins.get(result) == Origin::Data;
+           });
+  };
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (forwardSlice.contains(op)) {
+      if (usesWeights(op))
+        forEachWeight(op, [&](unsigned number) { read.insert(number); });
+      return;
+    }
+    auto dot = dyn_cast<stablehlo::DotGeneralOp>(op);
+    if (!dot || isInnerProduct(dot))
+      return;
+    forEachWeight(dot, [&](unsigned number) {
+      if (llvm::none_of(first,
+                        [&](auto &entry) { return entry.first == number; }))
+        first.push_back({number, dot});
+    });
   });
   SmallVector<Value> roots;
   for (auto [number, dot] : first)

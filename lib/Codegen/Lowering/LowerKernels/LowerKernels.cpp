@@ -25,18 +25,18 @@ using namespace mlir::fp8::lowering;
 /// their size.
 static SmallVector<unsigned> unchangedScalars(KernelOp kernel) {
   SmallVector<unsigned> scalars;
-  auto typeOf = [&](unsigned argument) {
-    return cast<MemRefType>(kernel.getArgument(argument).getType());
-  };
-  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
-    bool inPlace = llvm::any_of(llvm::seq(e), [&](unsigned other) {
-      return kernel.getAccess(other) != Access::Read &&
-             byteSize(typeOf(other)) == byteSize(typeOf(i));
-    });
-    if (typeOf(i).getRank() == 0 && kernel.getAccess(i) == Access::Read &&
-        !inPlace)
+  llvm::SmallDenseSet<int64_t> written;
+  for (auto [i, argument] : llvm::enumerate(kernel.getArguments())) {
+    auto type = cast<MemRefType>(argument.getType());
+    if (kernel.getAccess(i) != Access::Read)
+      written.insert(byteSize(type));
+    else if (type.getRank() == 0)
       scalars.push_back(i);
   }
+  llvm::erase_if(scalars, [&](unsigned i) {
+    return written.contains(
+        byteSize(cast<MemRefType>(kernel.getArgument(i).getType())));
+  });
   return scalars;
 }
 
