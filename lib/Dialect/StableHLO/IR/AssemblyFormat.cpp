@@ -798,18 +798,59 @@ void WhileOp::print(OpAsmPrinter &printer) {
 // Constant
 //===----------------------------------------------------------------------===//
 
+/// Whether the text at `loc` is a constant whose elements are hexadecimal
+/// digits, as those of many elements are printed.
+static bool isHexadecimal(SMLoc loc) {
+  constexpr llvm::StringLiteral kBegin = "dense<\"0x";
+  return std::strncmp(loc.getPointer(), kBegin.data(), kBegin.size()) == 0;
+}
+
+/// Parses `dense<"0x...">` and its type. MLIR packs booleans into bits in this
+/// form; newer versions, one of which JAX has, print a byte for each.
+static ParseResult parseHexadecimal(OpAsmParser &parser, ElementsAttr &value) {
+  SMLoc loc = parser.getCurrentLocation();
+  std::string digits, bytes;
+  ShapedType type;
+  if (parser.parseKeyword("dense") || parser.parseLess() ||
+      parser.parseString(&digits) || parser.parseGreater() ||
+      parser.parseColonType(type))
+    return failure();
+  if (!type.hasStaticShape() ||
+      !llvm::tryGetFromHex(StringRef(digits).drop_front(2), bytes))
+    return parser.emitError(loc, "expected hexadecimal digits and a static "
+                                 "shape but got ")
+           << type;
+  size_t count = type.getNumElements();
+  if (type.getElementType().isInteger(1) && bytes.size() == count) {
+    SmallVector<bool> booleans(bytes.begin(), bytes.end());
+    value = DenseElementsAttr::get(type, booleans);
+    return success();
+  }
+  ArrayRef<char> raw(bytes.data(), bytes.size());
+  bool isSplat;
+  if (!DenseElementsAttr::isValidRawBuffer(type, raw, isSplat))
+    return parser.emitError(loc, "expected the bytes of ")
+           << count << " elements of " << type.getElementType() << " but got "
+           << bytes.size() << " bytes";
+  value = DenseElementsAttr::getFromRawBuffer(type, raw);
+  return success();
+}
+
 ParseResult ConstantOp::parse(OpAsmParser &parser, OperationState &result) {
   ElementsAttr value;
   if (parser.parseOptionalAttrDict(result.attributes))
     return failure();
   SMLoc loc = parser.getCurrentLocation();
   Attribute attr;
-  if (parser.parseAttribute(attr))
+  if (isHexadecimal(loc)) {
+    if (parseHexadecimal(parser, value))
+      return failure();
+  } else if (parser.parseAttribute(attr)) {
     return failure();
-  value = dyn_cast<ElementsAttr>(attr);
-  if (!value)
+  } else if (!(value = dyn_cast<ElementsAttr>(attr))) {
     return parser.emitError(loc, "expected a dense<...> value but got ")
            << attr;
+  }
   result.getOrAddProperties<Properties>().value = value;
   result.addTypes(value.getType());
   return success();
