@@ -1,5 +1,7 @@
 //===- Simplify.cpp - Scalar constants and identities ---------------------===//
 
+#include "PositionConstants.h"
+
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
@@ -513,6 +515,7 @@ struct Simplify : public stablehlo::impl::SimplifyBase<Simplify> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     stablehlo::populateSimplifyPatterns(patterns);
+    stablehlo::populatePositionConstants(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -29,6 +29,75 @@ func.func @square(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+// Positions of NumPy: 10 + 2 * row - column.
+// CHECK-LABEL: @positions
+// CHECK-DAG: %[[ROW:.*]] = stablehlo.iota dim = 0 : tensor<8x8xi32>
+// CHECK-DAG: %[[COLUMN:.*]] = stablehlo.iota dim = 1 : tensor<8x8xi32>
+// CHECK-DAG: %[[TWO:.*]] = stablehlo.constant dense<2> : tensor<8x8xi32>
+// CHECK-DAG: %[[MINUS:.*]] = stablehlo.constant dense<-1> : tensor<8x8xi32>
+// CHECK-DAG: %[[TEN:.*]] = stablehlo.constant dense<10> : tensor<8x8xi32>
+// CHECK-DAG: %[[A:.*]] = stablehlo.multiply %[[ROW]], %[[TWO]]
+// CHECK-DAG: %[[B:.*]] = stablehlo.multiply %[[COLUMN]], %[[MINUS]]
+// CHECK: %[[SUM:.*]] = stablehlo.add %[[A]], %[[B]]
+// CHECK: %[[RESULT:.*]] = stablehlo.add %[[SUM]], %[[TEN]]
+// CHECK: return %[[RESULT]]
+func.func @positions() -> tensor<8x8xi32> {
+  %0 = stablehlo.constant dense<[[10, 9, 8, 7, 6, 5, 4, 3], [12, 11, 10, 9, 8, 7, 6, 5], [14, 13, 12, 11, 10, 9, 8, 7], [16, 15, 14, 13, 12, 11, 10, 9], [18, 17, 16, 15, 14, 13, 12, 11], [20, 19, 18, 17, 16, 15, 14, 13], [22, 21, 20, 19, 18, 17, 16, 15], [24, 23, 22, 21, 20, 19, 18, 17]]> : tensor<8x8xi32>
+  return %0 : tensor<8x8xi32>
+}
+
+// -----
+
+// One element is another.
+// CHECK-LABEL: @no_positions
+// CHECK-NOT: iota
+func.func @no_positions() -> tensor<8x8xi32> {
+  %0 = stablehlo.constant dense<[[10, 9, 8, 7, 6, 5, 4, 3], [12, 11, 10, 9, 8, 7, 6, 5], [14, 13, 12, 11, 10, 9, 8, 7], [16, 15, 14, 13, 12, 11, 10, 9], [18, 17, 16, 15, 14, 13, 12, 11], [20, 19, 18, 17, 16, 15, 14, 13], [22, 21, 20, 19, 18, 17, 16, 15], [24, 23, 22, 22, 20, 19, 18, 17]]> : tensor<8x8xi32>
+  return %0 : tensor<8x8xi32>
+}
+
+// -----
+
+// A window of three columns before the row's own.
+// CHECK-LABEL: @window
+// CHECK-DAG: %[[ROW:.*]] = stablehlo.iota dim = 1 : tensor<1x8x9xi32>
+// CHECK-DAG: %[[COLUMN:.*]] = stablehlo.iota dim = 2 : tensor<1x8x9xi32>
+// CHECK: %[[FIRST:.*]] = stablehlo.add %[[ROW]], %{{.*}}
+// CHECK: %[[LATE:.*]] = stablehlo.compare GE, %[[COLUMN]], %[[FIRST]]
+// CHECK: %[[EARLY:.*]] = stablehlo.compare LE, %[[COLUMN]], %[[ROW]]
+// CHECK: %[[BOTH:.*]] = stablehlo.and %[[LATE]], %[[EARLY]]
+// CHECK: return %[[BOTH]]
+func.func @window() -> tensor<1x8x9xi1> {
+  %0 = stablehlo.constant dense<[[[true, false, false, false, false, false, false, false, false], [true, true, false, false, false, false, false, false, false], [true, true, true, false, false, false, false, false, false], [true, true, true, true, false, false, false, false, false], [false, true, true, true, true, false, false, false, false], [false, false, true, true, true, true, false, false, false], [false, false, false, true, true, true, true, false, false], [false, false, false, false, true, true, true, true, false]]]> : tensor<1x8x9xi1>
+  return %0 : tensor<1x8x9xi1>
+}
+
+// -----
+
+// A causal mask that is added.
+// CHECK-LABEL: @added
+// CHECK-DAG: %[[IN:.*]] = stablehlo.constant dense<0xFF800000> : tensor<8x8xf32>
+// CHECK-DAG: %[[OUT:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<8x8xf32>
+// CHECK: %[[MASK:.*]] = stablehlo.compare GE
+// CHECK: %[[RESULT:.*]] = stablehlo.select %[[MASK]], %[[IN]], %[[OUT]]
+// CHECK: return %[[RESULT]]
+func.func @added() -> tensor<8x8xf32> {
+  %0 = stablehlo.constant dense<[[0.0, 0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000], [0.0, 0.0, 0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000], [0.0, 0.0, 0.0, 0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000], [0.0, 0.0, 0.0, 0.0, 0xFF800000, 0xFF800000, 0xFF800000, 0xFF800000], [0.0, 0.0, 0.0, 0.0, 0.0, 0xFF800000, 0xFF800000, 0xFF800000], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0xFF800000, 0xFF800000], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0xFF800000], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]> : tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+// Two bands are no band.
+// CHECK-LABEL: @stripes
+// CHECK-NOT: iota
+func.func @stripes() -> tensor<8x8xi1> {
+  %0 = stablehlo.constant dense<[[true, false, false, true, false, false, true, false], [false, true, false, false, true, false, false, true], [false, false, true, false, false, true, false, false], [true, false, false, true, false, false, true, false], [false, true, false, false, true, false, false, true], [false, false, true, false, false, true, false, false], [true, false, false, true, false, false, true, false], [false, true, false, false, true, false, false, true]]> : tensor<8x8xi1>
+  return %0 : tensor<8x8xi1>
+}
+
+// -----
+
 // x + 0 turns a negative zero into a positive one: it stays.
 // CHECK-LABEL: @add_zero
 // CHECK: stablehlo.add
