@@ -5,6 +5,7 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/ContractionDims.h"
+#include "fp8/Kernels/KeyBand.h"
 
 namespace mlir::fp8 {
 
@@ -12,19 +13,31 @@ namespace mlir::fp8 {
 /// the tasks.
 SmallVector<int64_t> cpuTileOf(KernelOp kernel, int64_t threads = 1);
 
-/// For which numbers of keys a tile of a causal attention gets code of its own:
-/// multiples of `step`, `most` of them at the most. With n of them,
-/// (n + 1) / 2n of the products are computed.
+/// For which numbers of keys a tile of an attention with a causal mask or a
+/// window gets code of its own: multiples of `step`, `most` of them at the
+/// most. With n of them, (n + 1) / 2n of the products of a causal mask are
+/// computed. `windows` says whether a tile may begin with another key than the
+/// first.
 struct KeyCountLimits {
   int64_t most, step;
+  bool windows;
 };
-constexpr KeyCountLimits kKeyCountsOfCPU = {8, 64}, kKeyCountsOfGPU = {4, 256};
+constexpr KeyCountLimits kKeyCountsOfCPU = {8, 64, true},
+                         kKeyCountsOfGPU = {4, 256, false};
 
 /// Returns these numbers; empty if there is only one. Tiles of more queries
 /// than `limits.step` need no number between theirs: `tile` is that of the
 /// domain, if it is known.
 SmallVector<int64_t> keyCountsOf(KernelOp kernel, KeyCountLimits limits,
                                  ArrayRef<int64_t> tile = {});
+
+/// A tile that begins with another key than the first begins with a multiple of
+/// this number, so that vectors of keys are in one line of the cache.
+constexpr int64_t kFirstKeyStep = 16;
+
+/// Returns how many keys the queries of a tile of `kernel` see at the most; all
+/// keys without a window.
+int64_t windowOf(KernelOp kernel, const KeyBand &band, ArrayRef<int64_t> tile);
 
 /// Returns the first contraction of a kernel, which precedes all other ops.
 linalg::GenericOp contractionOf(KernelOp kernel);

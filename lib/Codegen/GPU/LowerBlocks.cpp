@@ -128,14 +128,14 @@ private:
     std::string name = kernel.getSymName().str();
     bool inOrder = kernel.getBlock().has_value();
     SmallVector<int64_t> keys = keyCountsOf(kernel, kKeyCountsOfGPU);
-    std::optional<CausalKeys> causal;
+    std::optional<KeyBand> band;
     if (!keys.empty())
-      causal = CausalKeys::find(kernel.getBody().front());
+      band = KeyBand::find(kernel.getBody().front());
     func::FuncOp func = moveToFunction(builder, kernel, name);
     kernel.erase();
     BlockLowering lowering(func, domain, plan, inOrder, info, aligned);
-    if (causal)
-      lowering.setKeyCounts(*causal, keys);
+    if (band)
+      lowering.setKeyCounts(*band, keys);
     if (processors > 0)
       lowering.setProcessors(processors);
     if (failed(lowering.run()))

@@ -9,7 +9,7 @@
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Target.h"
 #include "fp8/Codegen/Tiles.h"
-#include "fp8/Kernels/CausalKeys.h"
+#include "fp8/Kernels/KeyBand.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -204,7 +204,7 @@ public:
       stageTransposes(kernel);
       if (kernel.getPlan())
         continue;
-      causalKeys = CausalKeys::find(kernel.getBody().front());
+      band = KeyBand::find(kernel.getBody().front());
       FailureOr<GPUPlanAttr> plan = planOf(kernel, GPUInfo::of(*target));
       if (failed(plan))
         return signalPassFailure();
@@ -227,7 +227,7 @@ private:
     BlockLowering lowering(kernel, kernel.getDomain(), plan,
                            kernel.getBlock().has_value(), info, aligned);
     if (!keyCounts.empty())
-      lowering.setKeyCounts(*causalKeys, keyCounts);
+      lowering.setKeyCounts(*band, keyCounts);
     return lowering;
   }
 
@@ -453,7 +453,7 @@ private:
   /// The numbers of keys for which it has code; empty if no mask hides keys.
   SmallVector<int64_t> keyCounts;
   /// The keys that a mask hides from the current kernel, if it has one.
-  std::optional<CausalKeys> causalKeys;
+  std::optional<KeyBand> band;
 };
 
 } // namespace

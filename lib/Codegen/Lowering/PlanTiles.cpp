@@ -2,7 +2,6 @@
 
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Codegen/Tiles.h"
-#include "fp8/Kernels/CausalKeys.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -262,23 +261,36 @@ SmallVector<int64_t> fp8::cpuTileOf(KernelOp kernel, int64_t threads) {
   return tile;
 }
 
+int64_t fp8::windowOf(KernelOp kernel, const KeyBand &band,
+                      ArrayRef<int64_t> tile) {
+  if (!band.first)
+    return band.numKeys;
+  bool isInOrder =
+      kernel.getBlock() && band.queryLoop + 1 == kernel.getDomain().size();
+  int64_t queries = isInOrder ? *kernel.getBlock() : tile[band.queryLoop];
+  int64_t seen = queries + band.last - *band.first;
+  return std::min<int64_t>(
+      band.numKeys, llvm::alignTo(seen + kFirstKeyStep - 1, kFirstKeyStep));
+}
+
 SmallVector<int64_t> fp8::keyCountsOf(KernelOp kernel, KeyCountLimits limits,
                                       ArrayRef<int64_t> tile) {
-  std::optional<CausalKeys> keys = CausalKeys::find(kernel.getBody().front());
+  std::optional<KeyBand> band = KeyBand::find(kernel.getBody().front());
   SmallVector<int64_t> counts;
-  if (keys && keys->keyLoop)
-    return {keys->numKeys};
-  if (!keys)
+  if (band && band->keyLoop)
+    return {band->numKeys};
+  if (!band)
     return counts;
-  int64_t queries = tile.empty() ? 1 : tile[keys->queryLoop];
+  int64_t most = limits.windows ? windowOf(kernel, *band, tile) : band->numKeys;
+  int64_t queries = tile.empty() ? 1 : tile[band->queryLoop];
   int64_t step =
-      llvm::alignTo(llvm::divideCeil(keys->numKeys, limits.most),
+      llvm::alignTo(llvm::divideCeil(most, limits.most),
                     llvm::alignTo(std::max<int64_t>(queries, 1), limits.step));
-  if (keys->numKeys <= step)
+  if (most <= step && most == band->numKeys)
     return counts;
-  for (int64_t count = step; count < keys->numKeys; count += step)
+  for (int64_t count = step; count < most; count += step)
     counts.push_back(count);
-  counts.push_back(keys->numKeys);
+  counts.push_back(most);
   return counts;
 }
 

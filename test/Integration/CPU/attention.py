@@ -110,6 +110,21 @@ def tril(q, k, v, extra):
     return softmax_attention(q, k, v, mask=jnp.tril(jnp.ones((q.shape[1], k.shape[1]), bool)), low=-jnp.inf)
 
 
+def mask_of_numpy(q, k, v, extra):
+    """A mask that the program holds as a constant."""
+    return softmax_attention(q, k, v, mask=np.tril(np.ones((q.shape[1], k.shape[1]), bool)))
+
+
+def added_mask(q, k, v, extra):
+    """A mask that is added to the scores, as MaxText makes it."""
+    rows, columns = positions(q, k)
+    return softmax_attention(q, k, v, bias=jnp.where(rows >= columns, 0.0, -0.7 * float(jnp.finfo(jnp.float32).max)))
+
+
+def added_mask_of_numpy(q, k, v, extra):
+    return softmax_attention(q, k, v, bias=np.triu(np.full((q.shape[1], k.shape[1]), -np.inf, np.float32), 1))
+
+
 def float_mask(q, k, v, extra):
     """A mask of floats, as Flax makes it."""
     mask = nn.make_causal_mask(jnp.ones((q.shape[0], q.shape[1])))
@@ -133,9 +148,33 @@ def paddings(random):
     return {"padding": np.array([0, 290], np.int32)}
 
 
-def window(q, k, v, extra):
+def window(q, k, v, extra, size=5):
     rows, columns = positions(q, k)
-    return softmax_attention(q, k, v, mask=(rows >= columns) & (rows - columns < 5))
+    return softmax_attention(q, k, v, mask=(rows >= columns) & (rows - columns < size))
+
+
+def window_of_bands(q, k, v, extra):
+    """A window as the product of two triangles, in floats."""
+    ones = jnp.ones((q.shape[1], k.shape[1]))
+    return softmax_attention(q, k, v, mask=jnp.tril(ones) * jnp.triu(ones, -69) > 0)
+
+
+def both_sides(q, k, v, extra):
+    """Each query sees as many keys before it as after it."""
+    rows, columns = positions(q, k)
+    return softmax_attention(q, k, v, mask=abs(columns - rows) <= 40, low=-jnp.inf)
+
+
+def later_window(q, k, v, extra):
+    """The queries are the last positions of the keys, and see the last 50."""
+    rows, columns = positions(q, k)
+    rows = rows + (k.shape[1] - q.shape[1])
+    return softmax_attention(q, k, v, mask=(columns <= rows) & (columns > rows - 50))
+
+
+def window_without_keys(q, k, v, extra):
+    """The last queries see no key, since there are more of them than keys."""
+    return window(q, k, v, extra, size=40)
 
 
 def alibi(q, k, v, extra):
@@ -272,10 +311,24 @@ def segments(random):
     return {"segments": np.sort(random.integers(0, 3, (BATCH, KEYS)), axis=1).astype(np.int32)}
 
 
-def packed(q, k, v, extra):
+def long_segments(random):
+    return {"segments": np.sort(random.integers(0, 3, (BATCH, 300)), axis=1).astype(np.int32)}
+
+
+def packed(q, k, v, extra, size=None):
     ids = extra["segments"]
     rows, columns = positions(q, k)
     mask = (ids[:, :, None] == ids[:, None, :]) & (rows >= columns)
+    if size:
+        mask &= rows < columns + size
+    return softmax_attention(q, k, v, mask=mask[:, None])
+
+
+def packed_without_padding(q, k, v, extra):
+    """Segment 0 is padding, whose queries see no key."""
+    ids = extra["segments"]
+    rows, columns = positions(q, k)
+    mask = (ids[:, :, None] == ids[:, None, :]) & (rows >= columns) & (ids[:, None, :] > 0)
     return softmax_attention(q, k, v, mask=mask[:, None])
 
 
@@ -566,12 +619,27 @@ CASES = {
     # Keys that no query of a tile attends to are skipped, if each row has other keys.
     "long causal": Case(causal, queries=600, keys=600, key_counts=("[128, 256, 384, 512, 600]",)),
     "long tril": Case(tril, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
+    "long mask of NumPy": Case(mask_of_numpy, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
+    "long added mask": Case(added_mask, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
+    "long added mask of NumPy": Case(added_mask_of_numpy, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long float mask": Case(float_mask, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long soft cap": Case(lambda *a: causal(*a, cap=5.0), queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long bf16": Case(causal, queries=600, keys=600, dtype="bfloat16", key_counts=("[128, 256, 384, 512, 600]",)),
     "long jax.nn": Case(jax_nn(is_causal=True), kv_heads=1, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long scan with remat": Case(causal, queries=300, keys=300, layers="remat", key_counts=("[64, 128, 192, 256, 300]",)),
     "later queries": Case(later, queries=200, keys=400, key_counts=("[64, 128, 192, 256, 320, 384, 400]",)),
+    # With a window, tiles begin with the first key that they see.
+    "long window": Case(lambda *a: window(*a, size=70), queries=300, keys=300, key_counts=("[64, 128, 144]", "[64, 128, 160]")),
+    "long window of bands": Case(window_of_bands, queries=300, keys=300, key_counts=("[64, 128, 144]", "[64, 128, 160]")),
+    "long window of both sides": Case(both_sides, queries=300, keys=300, key_counts=("[64, 128, 160]",)),
+    "long window bf16": Case(lambda *a: window(*a, size=130), queries=600, keys=600, dtype="bfloat16", key_counts=("[64, 128, 192, 208]", "[64, 128, 176]")),
+    "long window grouped": Case(jax_nn(local_window_size=(60, 0)), kv_heads=1, queries=300, keys=300, key_counts=("[64, 112]",)),
+    "long window in a scan": Case(lambda *a: window(*a, size=70), queries=300, keys=300, layers="remat", key_counts=("[64, 128, 144]", "[64, 128, 160]")),
+    "later window": Case(later_window, queries=200, keys=400, key_counts=("[64, 128]", "[64, 96]")),
+    "window without keys": Case(window_without_keys, queries=300, keys=200),
+    "long packed": Case(packed, queries=300, keys=300, extra=long_segments, key_counts=("[64, 128, 192, 256, 300]",)),
+    "long packed window": Case(lambda *a: packed(*a, size=70), queries=300, keys=300, extra=long_segments, key_counts=("[64, 128, 144]", "[64, 128, 160]")),
+    "long packed without padding": Case(packed_without_padding, queries=300, keys=300, extra=long_segments),
     "long causal and padded": Case(causal_and_padded, queries=300, keys=300, extra=paddings),
     "long alibi": Case(alibi, queries=300, keys=300),
     "steep": Case(steep),

@@ -27,6 +27,8 @@ Value KernelLowering::resolve(Value buffer, AffineMap map, ArrayRef<Value> dims,
     if (it != locals.end() && it->second.domainLoop[position] >= 0)
       index = arith::SubIOp::create(
           builder, loc, index, tileOffsets[it->second.domainLoop[position]]);
+    if (it != locals.end() && it->second.keyDim == position && firstKey)
+      index = arith::SubIOp::create(builder, loc, index, firstKey);
     indices.push_back(index);
   }
   return it == locals.end() ? buffer : it->second.memref;

@@ -6,7 +6,7 @@
 #include "Nests.h"
 
 #include "fp8/Codegen/Contraction.h"
-#include "fp8/Kernels/CausalKeys.h"
+#include "fp8/Kernels/KeyBand.h"
 #include "fp8/Support/FirstFit.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -21,6 +21,8 @@ struct Local {
   MemRefType type; // of the whole tensor
   /// The domain loop that divides each dimension; -1 if it is whole.
   SmallVector<int> domainLoop;
+  /// The dimension along which it only holds the keys that a tile sees.
+  std::optional<unsigned> keyDim;
   int64_t bytes = 0, scratchOffset = 0;
   Lifetime lifetime;     // in parts
   bool inShared = false; // on a GPU: in shared memory
@@ -115,10 +117,11 @@ public:
   virtual ~KernelLowering() = default;
 
   /// Lets tiles run over the smallest of these numbers of keys that covers the
-  /// keys their queries see. If the domain divides the keys, tiles only run the
-  /// blocks in which some query sees some key.
-  void setKeyCounts(const CausalKeys &keys, ArrayRef<int64_t> counts) {
-    causalKeys = keys;
+  /// keys their queries see, from the first key on; if none does, over the last
+  /// number of keys from the first key that they see. If the domain divides the
+  /// keys, tiles only run the blocks in which some query sees some key.
+  void setKeyCounts(const KeyBand &keys, ArrayRef<int64_t> counts) {
+    band = keys;
     if (!keys.keyLoop)
       keyCounts.assign(counts.begin(), counts.end());
   }
@@ -130,6 +133,7 @@ protected:
   Block &body() { return kernel.getFunctionBody().front(); }
   void forEachTileSize(llvm::function_ref<void(ArrayRef<int64_t>)> visit);
   void collectLocals();
+  std::optional<unsigned> keyDimOf(Value buffer, const Local &local) const;
   LogicalResult verifyLocals();
   LogicalResult verifyKeyLoops();
   bool sumsBlocks(linalg::GenericOp op) const;
@@ -172,6 +176,7 @@ protected:
   LogicalResult emitTiles(unsigned loop, SmallVectorImpl<Value> &offsets,
                           SmallVectorImpl<int64_t> &sizes,
                           ArrayRef<Value> tileIndex);
+  Value firstSeenKey(int64_t count);
   Value firstBlock();
   Value seenEnd();
   LogicalResult emitBlocks(SmallVectorImpl<Value> &offsets,
@@ -179,6 +184,7 @@ protected:
   LogicalResult emitTile(ArrayRef<Value> offsets, ArrayRef<int64_t> sizes);
   virtual LogicalResult emitParts();
   LogicalResult emitPartsByKeys();
+  std::optional<unsigned> keyLoopOf(linalg::GenericOp op) const;
   SmallVector<int64_t> extentsOf(linalg::GenericOp op,
                                  ArrayRef<int64_t> sizes) const;
   MemRefType tileType(const Local &local, ArrayRef<int64_t> sizes) const;
@@ -188,6 +194,7 @@ protected:
   Loops loopsOf(linalg::GenericOp op);
   Loops loopsOver(Value buffer);
   ContractionTile contractionOf(linalg::GenericOp dot);
+  Value keysOf(const Local &local, linalg::GenericOp dot, unsigned operand);
   LogicalResult emitPart(Operation *op);
   bool readsOwnTile(linalg::GenericOp op, unsigned input) const;
   void emitNest(const Nest &nest);
@@ -282,7 +289,7 @@ protected:
   /// Whether a task runs the whole last loop, block by block.
   bool inOrder;
   Location loc = UnknownLoc::get(kernel.getContext());
-  std::optional<CausalKeys> causalKeys;
+  std::optional<KeyBand> band;
   SmallVector<int64_t> keyCounts;
   llvm::MapVector<Value, Local> locals;
   /// The constant from which a reduction or dot starts, instead of a fill.
@@ -300,6 +307,8 @@ protected:
   SmallVector<int64_t> tileSizes;
   /// The keys that it runs over, if its queries do not see all keys.
   std::optional<int64_t> numKeys;
+  /// The first of them; null if that is the first key.
+  Value firstKey;
   /// Values in registers that earlier ops of the nest have written, per buffer.
   DenseMap<Value, Value> forwarded;
 };

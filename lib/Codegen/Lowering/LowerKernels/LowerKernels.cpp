@@ -4,6 +4,7 @@
 #include "TaskLowering.h"
 
 #include "fp8/Codegen/Passes.h"
+#include "fp8/Codegen/Tiles.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -68,6 +69,13 @@ public:
   }
 
 private:
+  /// Returns whether a tile needs no more than `count` keys.
+  static bool covers(KernelOp kernel, const KeyBand &band,
+                     ArrayRef<int64_t> tile, int64_t count) {
+    return count == band.numKeys || (!band.keyLoop && count < band.numKeys &&
+                                     windowOf(kernel, band, tile) <= count);
+  }
+
   static LogicalResult lower(KernelOp kernel, const TargetInfo &target) {
     auto plan = dyn_cast_or_null<CPUPlanAttr>(kernel.getPlanAttr());
     if (kernel.isExternal() || !plan)
@@ -76,19 +84,20 @@ private:
     SmallVector<int64_t> domain(kernel.getDomain());
     std::optional<int64_t> block = kernel.getBlock();
     SmallVector<int64_t> tile(plan.getTile()), keys(plan.getKeys());
-    std::optional<CausalKeys> causal;
+    std::optional<KeyBand> band;
     if (!keys.empty()) {
-      causal = CausalKeys::find(kernel.getBody().front());
-      if (!causal || causal->numKeys != keys.back())
-        return kernel.emitOpError(
-            "expected a causal attention of as many keys as its plan has last");
+      band = KeyBand::find(kernel.getBody().front());
+      if (!band || !covers(kernel, *band, tile, keys.back()))
+        return kernel.emitOpError("expected an attention with a causal mask or "
+                                  "a window, of as many keys as its plan has "
+                                  "last");
     }
     unsigned numArguments = kernel.getNumArguments();
     SmallVector<unsigned> unchanged = unchangedScalars(kernel);
     func::FuncOp func = toFunction(kernel);
     TaskLowering lowering(func, domain, tile, block, target);
-    if (causal)
-      lowering.setKeyCounts(*causal, keys);
+    if (band)
+      lowering.setKeyCounts(*band, keys);
     if (failed(lowering.run()))
       return failure();
     // LLVM may load them before loops then, and compute there what follows from

@@ -71,16 +71,30 @@ void KernelLowering::forEachTileSize(
   llvm::for_each(tiles, visit);
 }
 
+/// Returns the dimension along which a local holds only the keys of a tile:
+/// that of keys, if the local has rows of the tile's queries, which see a
+/// window.
+std::optional<unsigned> KernelLowering::keyDimOf(Value buffer,
+                                                 const Local &local) const {
+  if (keyCounts.empty() || keyCounts.back() == band->numKeys ||
+      !llvm::is_contained(local.domainLoop, static_cast<int>(band->queryLoop)))
+    return std::nullopt;
+  auto dim = band->keyDims.find(buffer);
+  return dim == band->keyDims.end() ? std::nullopt
+                                    : std::optional<unsigned>(dim->second);
+}
+
 /// Finds every intermediate buffer and how the domain divides it.
 void KernelLowering::collectLocals() {
   for (auto alloc : body().getOps<memref::AllocOp>()) {
     Local local;
     local.type = alloc.getType();
     local.domainLoop = domainLoopsOf(alloc);
+    local.keyDim = keyDimOf(alloc, local);
     local.bytes = llvm::divideCeil(
         storageType(local.type.getElementType()).getIntOrFloatBitWidth(), 8);
-    for (auto [dim, loop] : llvm::enumerate(local.domainLoop))
-      local.bytes *= loop < 0 ? local.type.getDimSize(dim) : tile[loop];
+    for (int64_t size : tileType(local, tile).getShape())
+      local.bytes *= size;
     local.bytes = llvm::alignTo(local.bytes, kAlignment);
     local.scratchOffset = localBytes;
     localBytes += local.bytes;
@@ -161,6 +175,8 @@ MemRefType KernelLowering::tileType(const Local &local,
   SmallVector<int64_t> shape;
   for (auto [dim, loop] : llvm::enumerate(local.domainLoop))
     shape.push_back(loop < 0 ? local.type.getDimSize(dim) : sizes[loop]);
+  if (local.keyDim)
+    shape[*local.keyDim] = keyCounts.back();
   return MemRefType::get(shape, storageType(local.type.getElementType()));
 }
 

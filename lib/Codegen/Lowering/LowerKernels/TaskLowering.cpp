@@ -135,7 +135,7 @@ LogicalResult TaskLowering::emitDot(linalg::GenericOp op) {
       continue;
     if (!readsOwnTile(op, i))
       return op.emitOpError("expected to read what its task computes");
-    contraction.localInputs[i] = input->second.memref;
+    contraction.localInputs[i] = keysOf(input->second, op, i);
   }
   int64_t bytes = dotScratchBytes(op, tileSizes);
   if (bytes > dotBytes)

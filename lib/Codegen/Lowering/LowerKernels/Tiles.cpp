@@ -4,6 +4,7 @@
 
 #include "fp8/Codegen/Tiles.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -19,15 +20,23 @@ SmallVector<int64_t> lowering::extentsIn(ArrayRef<int64_t> tile,
   return extents;
 }
 
+/// Returns the loop of `op` over keys, if the mask of an attention hides some.
+std::optional<unsigned> KernelLowering::keyLoopOf(linalg::GenericOp op) const {
+  if (!band)
+    return std::nullopt;
+  auto loop = band->keyLoops.find(op);
+  return loop == band->keyLoops.end() ? std::nullopt
+                                      : std::optional<unsigned>(loop->second);
+}
+
 /// Returns the extents of the loops of `op` in a tile of these sizes; keys only
 /// count as far as the current number of keys.
 SmallVector<int64_t> KernelLowering::extentsOf(linalg::GenericOp op,
                                                ArrayRef<int64_t> sizes) const {
   SmallVector<int64_t> extents = extentsIn(sizes, op);
   if (numKeys)
-    if (auto loop = causalKeys->keyLoops.find(op);
-        loop != causalKeys->keyLoops.end())
-      extents[loop->second] = *numKeys;
+    if (std::optional<unsigned> loop = keyLoopOf(op))
+      extents[*loop] = *numKeys;
   return extents;
 }
 
@@ -39,6 +48,8 @@ lowering::Loops KernelLowering::loopsOf(linalg::GenericOp op) {
   for (auto [offset, dim] : llvm::zip(tileOffsets, taskDims(op)))
     if (dim >= 0)
       loops.lower[dim] = offset;
+  if (std::optional<unsigned> loop = keyLoopOf(op); firstKey && loop)
+    loops.lower[*loop] = firstKey;
   loops.index = loops.lower;
   return loops;
 }
@@ -50,6 +61,12 @@ lowering::Loops KernelLowering::loopsOver(Value buffer) {
   for (auto [dim, loop] : llvm::enumerate(domainLoopsOf(buffer))) {
     loops.lower.push_back(loop < 0 ? constantIndex(0) : tileOffsets[loop]);
     loops.extent.push_back(loop < 0 ? type.getDimSize(dim) : tileSizes[loop]);
+  }
+  auto local = locals.find(buffer);
+  if (local != locals.end() && local->second.keyDim) {
+    unsigned keys = *local->second.keyDim;
+    loops.lower[keys] = firstKey ? firstKey : constantIndex(0);
+    loops.extent[keys] = keyCounts.back();
   }
   loops.index = loops.lower;
   return loops;
@@ -64,9 +81,33 @@ ContractionTile KernelLowering::contractionOf(linalg::GenericOp dot) {
   contraction.sizes = loops.extent;
   auto local = locals.find(dot.getOutputs()[0]);
   contraction.outIsLocal = local != locals.end();
-  contraction.out =
-      contraction.outIsLocal ? local->second.memref : dot.getOutputs()[0];
+  contraction.out = contraction.outIsLocal
+                        ? keysOf(local->second, dot, dot.getNumDpsInputs())
+                        : dot.getOutputs()[0];
   return contraction;
+}
+
+/// Returns the part of a local, which is this operand of `dot`, that holds the
+/// current keys; all of it if it holds no others, or if the tile begins with
+/// the first key.
+Value KernelLowering::keysOf(const Local &local, linalg::GenericOp dot,
+                             unsigned operand) {
+  std::optional<unsigned> loop = keyLoopOf(dot);
+  std::optional<unsigned> dim =
+      firstKey && loop && !local.keyDim
+          ? plainPosition(dot.getIndexingMapsArray()[operand], *loop)
+          : std::nullopt;
+  if (!dim)
+    return local.memref;
+  auto type = cast<MemRefType>(local.memref.getType());
+  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)),
+      steps(type.getRank(), builder.getIndexAttr(1)), sizes;
+  for (int64_t size : type.getShape())
+    sizes.push_back(builder.getIndexAttr(size));
+  offsets[*dim] = firstKey;
+  sizes[*dim] = builder.getIndexAttr(*numKeys);
+  return memref::SubViewOp::create(builder, loc, local.memref, offsets, sizes,
+                                   steps);
 }
 
 /// Clones the nest to work on the locals of the tile.
@@ -118,16 +159,33 @@ LogicalResult KernelLowering::emitParts() {
   return success();
 }
 
+/// Returns the first of the last `count` keys that the queries of the tile may
+/// see; null if that is always the first key.
+Value KernelLowering::firstSeenKey(int64_t count) {
+  if (count == band->numKeys)
+    return nullptr;
+  Value first = arith::AddIOp::create(
+      builder, loc, tileOffsets[band->queryLoop], constantIndex(*band->first));
+  first = arith::MaxSIOp::create(builder, loc, first, constantIndex(0));
+  Value step = constantIndex(kFirstKeyStep);
+  first = arith::MulIOp::create(
+      builder, loc, arith::DivUIOp::create(builder, loc, first, step), step);
+  return arith::MinSIOp::create(builder, loc, first,
+                                constantIndex(band->numKeys - count));
+}
+
 /// Emits the parts for each number of keys, and a choice by the last query.
 LogicalResult KernelLowering::emitPartsByKeys() {
-  unsigned queries = causalKeys->queryLoop;
-  int64_t beyond = tileSizes[queries] + causalKeys->offset;
+  unsigned queries = band->queryLoop;
+  int64_t beyond = tileSizes[queries] + band->last;
   Value seen = arith::AddIOp::create(builder, loc, tileOffsets[queries],
                                      constantIndex(beyond));
-  auto emit = [&](int64_t count) {
+  auto emit = [&](int64_t count, Value first) {
     numKeys = count;
+    firstKey = first;
     LogicalResult result = emitParts();
     numKeys.reset();
+    firstKey = nullptr;
     return result;
   };
   OpBuilder::InsertionGuard guard(builder);
@@ -137,11 +195,11 @@ LogicalResult KernelLowering::emitPartsByKeys() {
     auto ifOp =
         scf::IfOp::create(builder, loc, isEnough, /*withElseRegion=*/true);
     builder.setInsertionPoint(ifOp.thenBlock()->getTerminator());
-    if (failed(emit(count)))
+    if (failed(emit(count, nullptr)))
       return failure();
     builder.setInsertionPoint(ifOp.elseBlock()->getTerminator());
   }
-  return emit(keyCounts.back());
+  return emit(keyCounts.back(), firstSeenKey(keyCounts.back()));
 }
 
 LogicalResult KernelLowering::emitTile(ArrayRef<Value> offsets,
@@ -160,15 +218,19 @@ bool KernelLowering::sumsBlocks(linalg::GenericOp op) const {
              utils::IteratorType::reduction;
 }
 
-/// Returns where the first block of the last loop begins. If that loop runs
-/// over queries, those before see none of the tile's keys.
+/// Returns where the first block of the last loop begins in which some query
+/// sees some key of the tile.
 Value KernelLowering::firstBlock() {
-  if (!causalKeys || !causalKeys->keyLoop ||
-      causalKeys->queryLoop + 1 != domain.size())
+  if (!band || !band->keyLoop)
     return constantIndex(0);
-  Value seen =
-      arith::SubIOp::create(builder, loc, tileOffsets[*causalKeys->keyLoop],
-                            constantIndex(causalKeys->offset));
+  bool isOfQueries = band->queryLoop + 1 == domain.size();
+  std::optional<int64_t> distance =
+      isOfQueries ? std::optional<int64_t>(-band->last) : band->first;
+  if (!distance)
+    return constantIndex(0);
+  Value seen = arith::AddIOp::create(
+      builder, loc, tileOffsets[isOfQueries ? *band->keyLoop : band->queryLoop],
+      constantIndex(*distance));
   seen = arith::MaxSIOp::create(builder, loc, seen, constantIndex(0));
   Value number =
       arith::DivUIOp::create(builder, loc, seen, constantIndex(tile.back()));
@@ -176,16 +238,18 @@ Value KernelLowering::firstBlock() {
                                constantIndex(tile.back()));
 }
 
-/// If the last loop runs over keys, returns where those begin that no query of
-/// the tile sees; null if the tile runs over the whole loop.
+/// Returns from where on no query sees a key of the tile, along the last loop;
+/// null if that is its end.
 Value KernelLowering::seenEnd() {
-  if (!causalKeys || !causalKeys->keyLoop ||
-      *causalKeys->keyLoop + 1 != domain.size())
+  if (!band || !band->keyLoop)
     return nullptr;
-  unsigned queries = causalKeys->queryLoop;
-  return arith::AddIOp::create(
-      builder, loc, tileOffsets[queries],
-      constantIndex(tileSizes[queries] + causalKeys->offset));
+  bool isOfQueries = band->queryLoop + 1 == domain.size();
+  if (isOfQueries && !band->first)
+    return nullptr;
+  int64_t distance = isOfQueries ? -*band->first : band->last;
+  unsigned other = isOfQueries ? *band->keyLoop : band->queryLoop;
+  return arith::AddIOp::create(builder, loc, tileOffsets[other],
+                               constantIndex(tileSizes[other] + distance));
 }
 
 /// Emits the last loop of the domain, block by block.
@@ -302,15 +366,11 @@ SmallVector<Value> KernelLowering::tileIndexOf(Value task) {
 /// Checks that the ops of a nest, which share its loops, either all run over
 /// fewer keys or none does.
 LogicalResult KernelLowering::verifyKeyLoops() {
-  auto loopOf = [&](linalg::GenericOp op) {
-    auto it = causalKeys->keyLoops.find(op);
-    return it == causalKeys->keyLoops.end() ? -1 : static_cast<int>(it->second);
-  };
   for (const auto &part : parts)
     if (const Nest *nest =
             keyCounts.empty() ? nullptr : std::get_if<Nest>(&part))
       for (linalg::GenericOp op : nest->ops)
-        if (loopOf(op) != loopOf(nest->ops.front()))
+        if (keyLoopOf(op) != keyLoopOf(nest->ops.front()))
           return op.emitOpError("expected all ops of a nest to run over the "
                                 "keys that its queries see, or none");
   return success();

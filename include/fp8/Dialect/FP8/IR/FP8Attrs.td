@@ -292,9 +292,11 @@ def FP8_CPUPlanAttr : AttrDef<FP8_Dialect, "CPUPlan"> {
     One task of the kernel computes one tile; `tile` is its extent along each
     loop of the domain. The last tile of a loop may be smaller.
 
-    For a causal attention, `keys` lists the numbers of keys for which a tile
-    has code, in ascending order; the last one is all keys. A tile runs over the
-    smallest of them that covers all keys that its queries see.
+    For an attention with a causal mask or a window, `keys` lists the numbers of
+    keys for which a tile has code, in ascending order. A tile runs over the
+    smallest of them that covers all keys that its queries see, from the first
+    key on. The last number is all keys; with a window it may be fewer, and
+    tiles that see later keys begin with the first key that they see.
 
     Example: tasks of 16 rows.
 

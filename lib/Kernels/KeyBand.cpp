@@ -1,14 +1,17 @@
-//===- CausalKeys.cpp - Keys that a causal mask hides ---------------------===//
+//===- KeyBand.cpp - Keys that a mask of positions shows
+//-------------------===//
 //
-// A comparison of a query's index with a key's gives the hypothesis: keys after
-// query + offset are hidden. The bodies of all ops are then evaluated twice,
-// for a hidden pair of query and key and for a visible one. The mask has to
-// hide exactly these keys, so that every row has a visible key: a softmax over
-// hidden keys alone would weight all of them equally.
+// Comparisons of a query's index with a key's give the hypotheses: keys after
+// query + last are hidden, and those before query + first. The bodies of all
+// ops are then evaluated for a pair of query and key of each kind. Every row
+// has to have a visible key, since a softmax over hidden keys alone would
+// weight all of them equally. If each query has a key of the same position,
+// that is the pair of the two; it is also visible to a mask that compares the
+// segments of both.
 //
 //===----------------------------------------------------------------------===//
 
-#include "fp8/Kernels/CausalKeys.h"
+#include "fp8/Kernels/KeyBand.h"
 
 #include "fp8/Kernels/ContractionDims.h"
 
@@ -37,6 +40,8 @@ struct Known {
     Score,
     /// The same for all keys of a row.
     Row,
+    /// At or below `kHidden`: a score to which a mask has been added.
+    Hidden,
     /// A hidden score minus a value of its row: its exponential is 0.
     Lowest,
   };
@@ -45,15 +50,25 @@ struct Known {
 
   static Known constant(double number) { return {Constant, number}; }
   bool is(double other) const { return kind == Constant && number == other; }
-  bool isHidden() const { return kind == Constant && number <= kHidden; }
+  bool isHidden() const {
+    return kind == Hidden || (kind == Constant && number <= kHidden);
+  }
   bool isFiniteScore() const {
     return kind == Score || (kind == Constant && std::abs(number) < -kHidden);
   }
 };
 
-/// A value at hidden pairs and at visible pairs.
-using Pair = std::array<Known, 2>;
-constexpr unsigned kHiddenPair = 0, kSeenPair = 1;
+/// A value at pairs whose key is too late, at those whose key is too early, and
+/// at visible pairs.
+using Pair = std::array<Known, 3>;
+constexpr unsigned kLatePair = 0, kEarlyPair = 1, kSeenPair = 2;
+constexpr unsigned kHiddenPairs[] = {kLatePair, kEarlyPair};
+
+/// From how many positions before its query to how many after it a key is.
+struct Distances {
+  static constexpr int64_t kAny = int64_t(1) << 40;
+  int64_t low = -kAny, high = kAny;
+};
 
 /// Returns the number in a float or integer attribute.
 std::optional<double> numberOf(Attribute attr) {
@@ -74,15 +89,19 @@ public:
       orderedLoop = op.getDomain().size() - 1;
   }
 
-  std::optional<CausalKeys> run();
+  std::optional<KeyBand> run();
 
 private:
   struct Mask;
   std::optional<Mask> asMask(linalg::GenericOp op, arith::CmpIOp compare) const;
+  std::optional<Mask> maskOf(arith::CmpIOp compare) const;
   bool isQuery(linalg::GenericOp op, unsigned loop, unsigned other) const;
   std::optional<unsigned> loopOfRows(unsigned a, unsigned b) const;
-  bool setHypothesis(linalg::GenericOp op, arith::CmpIOp compare);
+  bool setLoops(linalg::GenericOp op, const Mask &mask);
   bool findKeyLoops(linalg::GenericOp start, unsigned loop);
+  SmallVector<int64_t> bounds() const;
+  bool findBand();
+  bool setBand(int64_t last, std::optional<int64_t> first);
   bool prove();
   bool proveOp(linalg::GenericOp op);
   bool proveResult(linalg::GenericOp op, unsigned result, const Pair &yielded);
@@ -91,13 +110,17 @@ private:
   Known evaluate(Operation &op, unsigned which,
                  const DenseMap<Value, Pair> &values) const;
   Known compare(arith::CmpIOp op, unsigned which) const;
+  bool comparesSame(arith::CmpIOp op) const;
 
   Block &kernel;
   /// The domain loop that runs in order, if any.
   std::optional<unsigned> orderedLoop;
-  CausalKeys found;
-  /// The dimension of keys of each local buffer.
-  DenseMap<Value, unsigned> keyDims;
+  KeyBand found;
+  int64_t numQueries = 0;
+  /// Whether the seen pairs are those of a query and the key of its position.
+  bool seesItself = false;
+  /// The distances of each kind of pair.
+  std::array<Distances, 3> distances;
   DenseMap<Value, Pair> buffers;
 };
 
@@ -107,31 +130,47 @@ private:
 // The hypothesis
 //===----------------------------------------------------------------------===//
 
-/// Matches `value` as the index of a loop of its op plus a constant.
-static std::optional<std::pair<unsigned, int64_t>> asIndex(Value value) {
+namespace {
+
+/// A sum of indices of loops, each times a factor, and of a constant.
+struct IndexSum {
+  llvm::SmallMapVector<unsigned, int64_t, 2> factors;
+  int64_t constant = 0;
+
+  void add(const IndexSum &other, int64_t factor) {
+    for (auto [loop, times] : other.factors)
+      if ((factors[loop] += factor * times) == 0)
+        factors.erase(loop);
+    constant += factor * other.constant;
+  }
+};
+
+} // namespace
+
+static std::optional<IndexSum> asIndexSum(Value value) {
+  IndexSum sum;
+  llvm::APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant))) {
+    sum.constant = constant.getSExtValue();
+    return sum;
+  }
   Operation *op = value.getDefiningOp();
   if (!op)
     return std::nullopt;
-  if (auto index = dyn_cast<linalg::IndexOp>(op))
-    return std::make_pair(index.getDim(), 0);
-  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
-    return asIndex(op->getOperand(0));
-  bool isDifference = isa<arith::SubIOp>(op);
-  if (!isDifference && !isa<arith::AddIOp>(op))
-    return std::nullopt;
-  for (unsigned i : {0, 1}) {
-    llvm::APInt constant;
-    if ((isDifference && i == 1) ||
-        !matchPattern(op->getOperand(1 - i), m_ConstantInt(&constant)))
-      continue;
-    auto index = asIndex(op->getOperand(i));
-    if (!index)
-      return std::nullopt;
-    int64_t added = constant.getSExtValue();
-    return std::make_pair(index->first,
-                          index->second + (isDifference ? -added : added));
+  if (auto index = dyn_cast<linalg::IndexOp>(op)) {
+    sum.factors[index.getDim()] = 1;
+    return sum;
   }
-  return std::nullopt;
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
+    return asIndexSum(op->getOperand(0));
+  if (!isa<arith::SubIOp, arith::AddIOp>(op))
+    return std::nullopt;
+  std::optional<IndexSum> a = asIndexSum(op->getOperand(0)),
+                          b = asIndexSum(op->getOperand(1));
+  if (!a || !b)
+    return std::nullopt;
+  a->add(*b, isa<arith::SubIOp>(op) ? -1 : 1);
+  return a;
 }
 
 /// Returns the domain loop that divides `loop` of `op`; -1 if there is none.
@@ -163,12 +202,11 @@ static std::optional<arith::CmpIPredicate> swapped(arith::CmpIPredicate p) {
   }
 }
 
-/// A comparison of the index of a query with that of a key. It is `showsKeys`
-/// for keys up to query + offset, and the opposite for later keys.
+/// A comparison of the index of a query with that of a key. It is true exactly
+/// if the key is at one of these distances from the query.
 struct Finder::Mask {
   unsigned queries, keys; // loops of the op
-  int64_t offset;
-  bool showsKeys;
+  Distances distances;
 };
 
 /// Returns which of two domain loops has the values of rows: operands of ops on
@@ -209,45 +247,145 @@ bool Finder::isQuery(linalg::GenericOp op, unsigned loop,
          loopOfRows(own, second) == static_cast<unsigned>(own);
 }
 
-std::optional<Finder::Mask> Finder::asMask(linalg::GenericOp op,
-                                           arith::CmpIOp compare) const {
-  auto query = asIndex(compare.getLhs()), key = asIndex(compare.getRhs());
-  std::optional<arith::CmpIPredicate> predicate = compare.getPredicate();
-  if (!query || !key)
-    return std::nullopt;
-  if (!isQuery(op, query->first, key->first)) {
-    std::swap(query, key);
-    predicate = swapped(*predicate);
-  }
-  if (!predicate || !swapped(*predicate) ||
-      !isQuery(op, query->first, key->first) ||
-      isQuery(op, key->first, query->first))
-    return std::nullopt;
+/// Returns the numbers x with `x predicate 0`, if it is a signed order.
+static std::optional<Distances> solve(arith::CmpIPredicate predicate) {
   using P = arith::CmpIPredicate;
-  int64_t offset = query->second - key->second;
-  bool isStrict = *predicate == P::sgt || *predicate == P::sle;
-  return Mask{query->first, key->first, offset - isStrict,
-              *predicate == P::sge || *predicate == P::sgt};
+  switch (predicate) {
+  case P::sge:
+    return Distances{0, Distances::kAny};
+  case P::sgt:
+    return Distances{1, Distances::kAny};
+  case P::sle:
+    return Distances{-Distances::kAny, 0};
+  case P::slt:
+    return Distances{-Distances::kAny, -1};
+  default:
+    return std::nullopt;
+  }
 }
 
-/// Takes `compare` as the hypothetical causal mask.
-bool Finder::setHypothesis(linalg::GenericOp op, arith::CmpIOp compare) {
+/// Matches a comparison of `key - query + constant` with 0, or of its negative,
+/// or of its absolute value with a limit.
+std::optional<Finder::Mask> Finder::asMask(linalg::GenericOp op,
+                                           arith::CmpIOp compare) const {
+  std::optional<arith::CmpIPredicate> predicate = compare.getPredicate();
+  Value lhs = compare.getLhs(), rhs = compare.getRhs();
+  if (rhs.getDefiningOp<math::AbsIOp>()) {
+    std::swap(lhs, rhs);
+    predicate = swapped(*predicate);
+  }
+  auto absolute = lhs.getDefiningOp<math::AbsIOp>();
+  auto sum = asIndexSum(absolute ? absolute.getOperand() : lhs),
+       subtracted = asIndexSum(rhs);
+  if (!predicate || !sum || !subtracted)
+    return std::nullopt;
+  int64_t limit = subtracted->constant;
+  if (!absolute)
+    sum->add(*subtracted, -1);
+  else if (!subtracted->factors.empty())
+    return std::nullopt;
+  if (sum->factors.size() != 2)
+    return std::nullopt;
+  auto [a, b] = std::make_pair(sum->factors.front(), sum->factors.back());
+  if (std::abs(a.second) != 1 || a.second + b.second != 0)
+    return std::nullopt;
+  bool isFirst = isQuery(op, a.first, b.first);
+  if (isFirst == isQuery(op, b.first, a.first))
+    return std::nullopt;
+  const auto &query = isFirst ? a : b, &key = isFirst ? b : a;
+  if (absolute) {
+    // The keys within a limit are a band; those beyond it are not.
+    bool isStrict = *predicate == arith::CmpIPredicate::slt;
+    if (!isStrict && *predicate != arith::CmpIPredicate::sle)
+      return std::nullopt;
+    int64_t middle = -sum->constant * key.second, reach = limit - isStrict;
+    return Mask{query.first, key.first, {middle - reach, middle + reach}};
+  }
+  if (query.second == 1)
+    predicate = swapped(*predicate);
+  std::optional<Distances> solved =
+      predicate ? solve(*predicate) : std::nullopt;
+  if (!solved)
+    return std::nullopt;
+  // The key's distance plus `shift` solves it.
+  int64_t shift = sum->constant * key.second;
+  for (int64_t *bound : {&solved->low, &solved->high})
+    if (std::abs(*bound) != Distances::kAny)
+      *bound -= shift;
+  return Mask{query.first, key.first, *solved};
+}
+
+/// Returns the mask of a comparison in an op that has queries and keys.
+std::optional<Finder::Mask> Finder::maskOf(arith::CmpIOp compare) const {
+  auto op = compare->getParentOfType<linalg::GenericOp>();
+  auto keys = found.keyLoops.find(op);
   std::optional<Mask> mask = asMask(op, compare);
-  // With an offset of at least 0, every row has a visible key.
-  if (!mask || mask->offset < 0)
-    return false;
-  found = CausalKeys();
-  found.queryLoop = domainLoopOf(op, mask->queries);
-  if (int own = domainLoopOf(op, mask->keys); own >= 0)
+  if (!mask || keys == found.keyLoops.end() || keys->second != mask->keys ||
+      domainLoopOf(op, mask->queries) != static_cast<int>(found.queryLoop))
+    return std::nullopt;
+  return mask;
+}
+
+/// Takes the loops of `mask` for those over queries and keys.
+bool Finder::setLoops(linalg::GenericOp op, const Mask &mask) {
+  found = KeyBand();
+  found.queryLoop = domainLoopOf(op, mask.queries);
+  if (int own = domainLoopOf(op, mask.keys); own >= 0)
     found.keyLoop = own;
-  found.offset = mask->offset;
-  found.numKeys = op.getStaticLoopRanges()[mask->keys];
-  return findKeyLoops(op, mask->keys);
+  numQueries = op.getStaticLoopRanges()[mask.queries];
+  found.numKeys = op.getStaticLoopRanges()[mask.keys];
+  return findKeyLoops(op, mask.keys);
+}
+
+/// Returns the last distances before some mask changes, in ascending order.
+SmallVector<int64_t> Finder::bounds() const {
+  llvm::SmallSetVector<int64_t, 4> bounds;
+  for (const auto &entry : found.keyLoops)
+    for (auto compare : cast<linalg::GenericOp>(entry.first)
+                            .getBody()
+                            ->getOps<arith::CmpIOp>())
+      if (std::optional<Mask> mask = maskOf(compare))
+        for (int64_t bound : {mask->distances.low - 1, mask->distances.high})
+          if (std::abs(bound) < Distances::kAny - 1)
+            bounds.insert(bound);
+  SmallVector<int64_t> sorted = bounds.takeVector();
+  llvm::sort(sorted);
+  return sorted;
+}
+
+/// Takes keys from `first` to `last` after a query for those that it sees.
+/// Returns false if some query had none.
+bool Finder::setBand(int64_t last, std::optional<int64_t> first) {
+  if (last < 0 ||
+      (first && (*first > last || numQueries + *first > found.numKeys)))
+    return false;
+  found.last = last;
+  found.first = first;
+  int64_t low = first.value_or(-Distances::kAny);
+  seesItself = numQueries <= found.numKeys && low <= 0;
+  Distances late = {last + 1, Distances::kAny};
+  distances[kLatePair] = late;
+  distances[kEarlyPair] =
+      first ? Distances{-Distances::kAny, *first - 1} : late;
+  distances[kSeenPair] = seesItself ? Distances{0, 0} : Distances{low, last};
+  return true;
+}
+
+/// Finds the narrowest band that can be proved.
+bool Finder::findBand() {
+  SmallVector<int64_t> all = bounds();
+  for (int64_t last : all) {
+    for (int64_t before : llvm::reverse(all))
+      if (before < last && setBand(last, before + 1) && prove())
+        return true;
+    if (setBand(last, std::nullopt) && prove())
+      return true;
+  }
+  return false;
 }
 
 /// Follows the dimension of keys through local buffers to all ops.
 bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
-  keyDims.clear();
   SmallVector<linalg::GenericOp> worklist{start};
   DenseMap<Operation *, unsigned> loops{{start, loop}};
   while (!worklist.empty()) {
@@ -266,7 +404,7 @@ bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
       std::optional<unsigned> place = plainPosition(map, keys);
       if (!place)
         return false;
-      auto [it, isNew] = keyDims.try_emplace(buffer, *place);
+      auto [it, isNew] = found.keyDims.try_emplace(buffer, *place);
       if (it->second != *place)
         return false;
       if (!isNew)
@@ -305,15 +443,43 @@ bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
 // Evaluation of bodies
 //===----------------------------------------------------------------------===//
 
-Known Finder::compare(arith::CmpIOp op, unsigned which) const {
+/// Returns true if both operands are the same element of an input where a key
+/// has the position of its query: the segment of a token, for example.
+bool Finder::comparesSame(arith::CmpIOp op) const {
   auto generic = op->getParentOfType<linalg::GenericOp>();
-  std::optional<Mask> mask = asMask(generic, op);
   auto keys = found.keyLoops.find(generic);
-  if (!mask || mask->offset != found.offset || keys == found.keyLoops.end() ||
-      keys->second != mask->keys ||
-      domainLoopOf(generic, mask->queries) != static_cast<int>(found.queryLoop))
+  auto a = dyn_cast<BlockArgument>(op.getLhs()),
+       b = dyn_cast<BlockArgument>(op.getRhs());
+  if (keys == found.keyLoops.end() || !a || !b)
+    return false;
+  OpOperand &lhs = generic->getOpOperand(a.getArgNumber()),
+            &rhs = generic->getOpOperand(b.getArgNumber());
+  auto dims = generic->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  AffineExpr key = getAffineDimExpr(keys->second, op.getContext()),
+             query = getAffineDimExpr(dims[found.queryLoop], op.getContext());
+  auto atQuery = [&](OpOperand &operand) {
+    return generic.getMatchingIndexingMap(&operand).replace(
+        key, query, generic.getNumLoops(), 0);
+  };
+  return lhs.get() == rhs.get() && atQuery(lhs) == atQuery(rhs);
+}
+
+Known Finder::compare(arith::CmpIOp op, unsigned which) const {
+  using P = arith::CmpIPredicate;
+  P predicate = op.getPredicate();
+  if (which == kSeenPair && seesItself &&
+      (predicate == P::eq || predicate == P::ne) && comparesSame(op))
+    return Known::constant(predicate == P::eq);
+  std::optional<Mask> mask = maskOf(op);
+  if (!mask)
     return {};
-  return Known::constant(mask->showsKeys == (which == kSeenPair));
+  auto [low, high] = mask->distances;
+  const Distances &own = distances[which];
+  if (low <= own.low && own.high <= high)
+    return Known::constant(true);
+  if (own.high < low || high < own.low)
+    return Known::constant(false);
+  return {};
 }
 
 static Known compareNumbers(arith::CmpFPredicate predicate, double a,
@@ -393,6 +559,10 @@ static Known add(const Known &a, const Known &b, bool isDifference) {
                                         : a.number + b.number);
   if (a.isHidden() && isDifference && b.kind == Known::Row)
     return {Known::Lowest};
+  // A mask of numbers: no score is large enough to change what it says.
+  if (!isDifference && ((a.isHidden() && b.isFiniteScore()) ||
+                        (b.isHidden() && a.isFiniteScore())))
+    return {Known::Hidden};
   if (a.isFiniteScore() && b.isFiniteScore())
     return {Known::Score};
   bool areOfRow = (a.kind == Known::Row || a.kind == Known::Constant) &&
@@ -494,20 +664,21 @@ static std::optional<double> filledWith(Value buffer) {
   return std::nullopt;
 }
 
-/// Returns true if the term of a hidden pair does not change a reduction that
-/// starts with `init`.
-static bool isNeutral(Operation &combiner, const Pair &term, Value init) {
-  const Known &hidden = term[kHiddenPair];
+/// Returns true if the term of such a hidden pair does not change a reduction
+/// that starts with `init`.
+static bool isNeutral(Operation &combiner, const Pair &term, unsigned pair,
+                      Value init) {
+  const Known &hidden = term[pair];
   if (isa<arith::AddFOp>(combiner))
     return hidden.is(0);
-  if (!isa<arith::MaximumFOp, arith::MaxNumFOp>(combiner) ||
-      hidden.kind != Known::Constant)
+  if (!isa<arith::MaximumFOp, arith::MaxNumFOp>(combiner))
     return false;
+  if (hidden.isHidden() && term[kSeenPair].kind == Known::Score)
+    return true;
   // The maximum over a row of weights starts at 0, and weights of hidden keys
   // are 0.
   std::optional<double> begin = filledWith(init);
-  return (hidden.isHidden() && term[kSeenPair].kind == Known::Score) ||
-         (begin && hidden.number <= *begin);
+  return hidden.kind == Known::Constant && begin && hidden.number <= *begin;
 }
 
 /// Returns what is known of an op's argument at both kinds of pairs.
@@ -517,8 +688,9 @@ Pair Finder::argumentOf(linalg::GenericOp op, BlockArgument argument) const {
     return it->second;
   bool isOfRow = !op.getMatchingIndexingMap(&operand).isFunctionOfDim(
       found.keyLoops.lookup(op));
-  Known known{isOfRow ? Known::Row : Known::Unknown};
-  return {known, known};
+  Pair pair;
+  pair.fill({isOfRow ? Known::Row : Known::Unknown});
+  return pair;
 }
 
 /// Returns true if hidden pairs do not change the values of a result that
@@ -530,7 +702,7 @@ bool Finder::proveResult(linalg::GenericOp op, unsigned result,
   if (map.isFunctionOfDim(found.keyLoops.lookup(op)) && allParallel(op)) {
     // Other kernels may read a buffer that is not local.
     buffers[init.get()] = yielded;
-    return keyDims.contains(init.get());
+    return found.keyDims.contains(init.get());
   }
   return true;
 }
@@ -544,21 +716,24 @@ bool Finder::proveOp(linalg::GenericOp op) {
       values[argument] = argumentOf(op, argument);
   // A dot that writes a local buffer over keys computes scores, whatever its
   // operands are.
-  bool makesScores = isDot(op) && keyDims.contains(op.getDpsInits()[0]);
+  bool makesScores = isDot(op) && found.keyDims.contains(op.getDpsInits()[0]);
   if (makesScores) {
-    buffers[op.getDpsInits()[0]] = {Known{Known::Score}, Known{Known::Score}};
+    buffers[op.getDpsInits()[0]].fill({Known::Score});
     return true;
   }
   for (Operation &inner : body->without_terminator()) {
     if (isa<memref::LoadOp>(inner))
       return false;
     if (inner.getNumResults() == 1)
-      values[inner.getResult(0)] = {evaluate(inner, kHiddenPair, values),
+      values[inner.getResult(0)] = {evaluate(inner, kLatePair, values),
+                                    evaluate(inner, kEarlyPair, values),
                                     evaluate(inner, kSeenPair, values)};
     // The visible keys of the row must have scores, which exceed the hidden
     // constant.
-    if (isa<arith::SubFOp>(inner) &&
-        values[inner.getResult(0)][kHiddenPair].kind == Known::Lowest) {
+    auto isLowest = [&](unsigned pair) {
+      return values[inner.getResult(0)][pair].kind == Known::Lowest;
+    };
+    if (isa<arith::SubFOp>(inner) && llvm::any_of(kHiddenPairs, isLowest)) {
       auto it = values.find(inner.getOperand(0));
       if (it == values.end() || it->second[kSeenPair].kind != Known::Score)
         return false;
@@ -581,8 +756,9 @@ bool Finder::proveOp(linalg::GenericOp op) {
     Value term = combiner->getOperand(combiner->getOperand(0) == running);
     auto known = values.find(term);
     Pair pair = known == values.end() ? Pair() : known->second;
-    if (!isNeutral(*combiner, pair, op.getDpsInits()[i]))
-      return false;
+    for (unsigned hidden : kHiddenPairs)
+      if (!isNeutral(*combiner, pair, hidden, op.getDpsInits()[i]))
+        return false;
   }
   return true;
 }
@@ -600,14 +776,15 @@ bool Finder::prove() {
   return hides;
 }
 
-std::optional<CausalKeys> Finder::run() {
+std::optional<KeyBand> Finder::run() {
   for (auto op : kernel.getOps<linalg::GenericOp>())
     for (auto compare : op.getBody()->getOps<arith::CmpIOp>())
-      if (setHypothesis(op, compare) && prove())
+      if (std::optional<Mask> mask = asMask(op, compare);
+          mask && setLoops(op, *mask) && findBand())
         return found;
   return std::nullopt;
 }
 
-std::optional<CausalKeys> CausalKeys::find(Block &kernel) {
+std::optional<KeyBand> KeyBand::find(Block &kernel) {
   return Finder(kernel).run();
 }
