@@ -26,6 +26,7 @@ MASKS = {"extra": lambda random: {"mask": random.random((1, 1, 40, 1700)) < 0.5}
 CASES = attention.CASES | {
     "many keys": attention.Case(attention.grouped, kv_heads=1, queries=40, keys=1700, batch=1),
     "many causal keys": attention.Case(attention.later, queries=96, keys=1100),
+    "many keys and a window": attention.Case(attention.later_window, queries=96, keys=1100),
     "many divided after": attention.Case(attention.divided_after, queries=40, keys=1700, batch=1),
     "many masked keys": attention.Case(attention.zero_rows, queries=40, keys=1700, batch=1, **MASKS),
     "many whole rows": attention.Case(attention.grouped, kv_heads=1, queries=40, keys=1700, batch=1),
@@ -34,7 +35,8 @@ CASES = attention.CASES | {
 }
 WHOLE = {"many whole rows", "many tiles"}
 SOME = ["causal", "soft cap", "mask", "bias", "learned bias", "packed", "dropout", "grouped", "cross", "bf16", "f32 softmax of bf16", "one row", "long",
-        "long grouped", "long learned bias", "many keys", "many whole rows", "many causal keys"]  # fmt: skip
+        "long grouped", "long learned bias", "many keys", "many whole rows", "many causal keys",
+        "long window", "many keys and a window"]  # fmt: skip
 CHIPS = ["sm_89", "sm_90a"]
 # Largest error of a gradient, as a share of its norm: dots sum in another order, and bf16 rounds what differs.
 BOUNDS = {"float32": 1e-5, "bfloat16": 1e-2}
