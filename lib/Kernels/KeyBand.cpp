@@ -7,7 +7,8 @@
 // has to have a visible key, since a softmax over hidden keys alone would
 // weight all of them equally. If each query has a key of the same position,
 // that is the pair of the two; it is also visible to a mask that compares the
-// segments of both.
+// segments of both. If it is not known to be visible, because data hide keys,
+// too, the values of rows tell at run time whether a row has a visible key.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,6 +39,8 @@ struct Known {
     /// Computed from products of inputs, from indices, and from constants that
     /// hide nothing.
     Score,
+    /// No larger than scores are, but possibly hidden: a bias, a mask of data.
+    Bias,
     /// The same for all keys of a row.
     Row,
     /// At or below `kHidden`: a score to which a mask has been added.
@@ -55,6 +58,9 @@ struct Known {
   }
   bool isFiniteScore() const {
     return kind == Score || (kind == Constant && std::abs(number) < -kHidden);
+  }
+  bool isBias() const {
+    return isFiniteScore() || isHidden() || kind == Bias || kind == Row;
   }
 };
 
@@ -83,7 +89,7 @@ std::optional<double> numberOf(Attribute attr) {
 
 class Finder {
 public:
-  explicit Finder(Block &kernel) : kernel(kernel) {
+  Finder(Block &kernel, bool mayCheck) : kernel(kernel), mayCheck(mayCheck) {
     auto op = dyn_cast<KernelOp>(kernel.getParentOp());
     if (op && op.getBlock())
       orderedLoop = op.getDomain().size() - 1;
@@ -102,7 +108,9 @@ private:
   SmallVector<int64_t> bounds() const;
   bool findBand();
   bool setBand(int64_t last, std::optional<int64_t> first);
-  bool prove();
+  bool prove(bool withChecks);
+  bool isOfPairs(linalg::GenericOp op, unsigned result);
+  bool checkRow(linalg::GenericOp op, Value row);
   bool proveOp(linalg::GenericOp op);
   bool proveResult(linalg::GenericOp op, unsigned result, const Pair &yielded);
 
@@ -113,6 +121,11 @@ private:
   bool comparesSame(arith::CmpIOp op) const;
 
   Block &kernel;
+  bool mayCheck;
+  /// Whether values of rows are checked in this proof, and which maxima must be
+  /// among them.
+  bool isChecking = false;
+  SmallVector<Value> maxima;
   /// The domain loop that runs in order, if any.
   std::optional<unsigned> orderedLoop;
   KeyBand found;
@@ -374,11 +387,16 @@ bool Finder::setBand(int64_t last, std::optional<int64_t> first) {
 /// Finds the narrowest band that can be proved.
 bool Finder::findBand() {
   SmallVector<int64_t> all = bounds();
+  auto isProved = [&](int64_t last, std::optional<int64_t> first) {
+    return setBand(last, first) &&
+           (prove(/*withChecks=*/false) ||
+            (mayCheck && !found.keyLoop && prove(/*withChecks=*/true)));
+  };
   for (int64_t last : all) {
     for (int64_t before : llvm::reverse(all))
-      if (before < last && setBand(last, before + 1) && prove())
+      if (before < last && isProved(last, before + 1))
         return true;
-    if (setBand(last, std::nullopt) && prove())
+    if (isProved(last, std::nullopt))
       return true;
   }
   return false;
@@ -534,7 +552,7 @@ static Known compareNumbers(arith::CmpIOp op, double a, double b) {
 
 static Known select(const Known &condition, const Known &a, const Known &b) {
   if (condition.kind != Known::Constant)
-    return {};
+    return a.isBias() && b.isBias() ? Known{Known::Bias} : Known();
   return condition.number != 0 ? a : b;
 }
 
@@ -549,7 +567,9 @@ static Known multiply(const Known &a, const Known &b, bool isQuotient) {
     return {Known::Score};
   bool areOfRow = (a.kind == Known::Row || a.kind == Known::Constant) &&
                   (b.kind == Known::Row || b.kind == Known::Constant);
-  return areOfRow ? Known{Known::Row} : Known();
+  if (areOfRow)
+    return {Known::Row};
+  return a.isBias() && b.isBias() ? Known{Known::Bias} : Known();
 }
 
 /// Returns what is known of a sum or difference.
@@ -560,14 +580,16 @@ static Known add(const Known &a, const Known &b, bool isDifference) {
   if (a.isHidden() && isDifference && b.kind == Known::Row)
     return {Known::Lowest};
   // A mask of numbers: no score is large enough to change what it says.
-  if (!isDifference && ((a.isHidden() && b.isFiniteScore()) ||
-                        (b.isHidden() && a.isFiniteScore())))
+  if (!isDifference &&
+      ((a.isHidden() && b.isBias()) || (b.isHidden() && a.isBias())))
     return {Known::Hidden};
   if (a.isFiniteScore() && b.isFiniteScore())
     return {Known::Score};
   bool areOfRow = (a.kind == Known::Row || a.kind == Known::Constant) &&
                   (b.kind == Known::Row || b.kind == Known::Constant);
-  return areOfRow ? Known{Known::Row} : Known();
+  if (areOfRow)
+    return {Known::Row};
+  return a.isBias() && b.isBias() ? Known{Known::Bias} : Known();
 }
 
 static Known exponentiate(const Known &x) {
@@ -688,9 +710,19 @@ Pair Finder::argumentOf(linalg::GenericOp op, BlockArgument argument) const {
     return it->second;
   bool isOfRow = !op.getMatchingIndexingMap(&operand).isFunctionOfDim(
       found.keyLoops.lookup(op));
+  bool isFloat = isa<FloatType>(argument.getType());
   Pair pair;
-  pair.fill({isOfRow ? Known::Row : Known::Unknown});
+  pair.fill({isOfRow ? Known::Row : isFloat ? Known::Bias : Known::Unknown});
   return pair;
+}
+
+/// Returns true if a result has an element for each pair. Other kernels may
+/// read those of hidden pairs unless the result is local.
+bool Finder::isOfPairs(linalg::GenericOp op, unsigned result) {
+  AffineMap map = op.getMatchingIndexingMap(&op.getDpsInitsMutable()[result]);
+  auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  return map.isFunctionOfDim(found.keyLoops.lookup(op)) &&
+         map.isFunctionOfDim(dims[found.queryLoop]);
 }
 
 /// Returns true if hidden pairs do not change the values of a result that
@@ -729,13 +761,15 @@ bool Finder::proveOp(linalg::GenericOp op) {
                                     evaluate(inner, kEarlyPair, values),
                                     evaluate(inner, kSeenPair, values)};
     // The visible keys of the row must have scores, which exceed the hidden
-    // constant.
+    // constant; otherwise its value is checked.
     auto isLowest = [&](unsigned pair) {
       return values[inner.getResult(0)][pair].kind == Known::Lowest;
     };
     if (isa<arith::SubFOp>(inner) && llvm::any_of(kHiddenPairs, isLowest)) {
       auto it = values.find(inner.getOperand(0));
-      if (it == values.end() || it->second[kSeenPair].kind != Known::Score)
+      bool isSeen =
+          it != values.end() && it->second[kSeenPair].kind == Known::Score;
+      if (!isSeen && !checkRow(op, inner.getOperand(1)))
         return false;
     }
   }
@@ -756,14 +790,37 @@ bool Finder::proveOp(linalg::GenericOp op) {
     Value term = combiner->getOperand(combiner->getOperand(0) == running);
     auto known = values.find(term);
     Pair pair = known == values.end() ? Pair() : known->second;
+    Value init = op.getDpsInits()[i];
+    if (isOfPairs(op, i) && !found.keyDims.contains(init))
+      return false;
+    bool isMaximum = isa<arith::MaximumFOp, arith::MaxNumFOp>(combiner);
     for (unsigned hidden : kHiddenPairs)
-      if (!isNeutral(*combiner, pair, hidden, op.getDpsInits()[i]))
+      if (isChecking && isMaximum && pair[hidden].isHidden())
+        maxima.push_back(init);
+      else if (!isNeutral(*combiner, pair, hidden, init))
         return false;
   }
   return true;
 }
 
-bool Finder::prove() {
+/// Lets `row`, from which the scores of a row are subtracted, be checked.
+bool Finder::checkRow(linalg::GenericOp op, Value row) {
+  while (Operation *cast = row.getDefiningOp()) {
+    if (!isa<arith::ExtFOp, arith::TruncFOp>(cast))
+      return false;
+    row = cast->getOperand(0);
+  }
+  OpOperand &operand =
+      op->getOpOperand(cast<BlockArgument>(row).getArgNumber());
+  if (isChecking && !llvm::is_contained(found.rowsToCheck, &operand))
+    found.rowsToCheck.push_back(&operand);
+  return isChecking;
+}
+
+bool Finder::prove(bool withChecks) {
+  isChecking = withChecks;
+  found.rowsToCheck.clear();
+  maxima.clear();
   buffers.clear();
   bool hides = false;
   for (auto op : kernel.getOps<linalg::GenericOp>()) {
@@ -773,7 +830,12 @@ bool Finder::prove() {
       return false;
     hides |= isDot(op);
   }
-  return hides;
+  // Only rows that are checked are known to have a maximum of visible keys.
+  return hides && llvm::all_of(maxima, [&](Value maximum) {
+           return llvm::is_contained(
+               llvm::map_range(found.rowsToCheck, std::mem_fn(&OpOperand::get)),
+               maximum);
+         });
 }
 
 std::optional<KeyBand> Finder::run() {
@@ -785,6 +847,6 @@ std::optional<KeyBand> Finder::run() {
   return std::nullopt;
 }
 
-std::optional<KeyBand> KeyBand::find(Block &kernel) {
-  return Finder(kernel).run();
+std::optional<KeyBand> KeyBand::find(Block &kernel, bool mayCheck) {
+  return Finder(kernel, mayCheck).run();
 }

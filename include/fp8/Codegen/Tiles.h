@@ -21,9 +21,11 @@ SmallVector<int64_t> cpuTileOf(KernelOp kernel, int64_t threads = 1);
 struct KeyCountLimits {
   int64_t most, step;
   bool windows;
+  /// Whether it can check that rows have a visible key.
+  bool checks;
 };
-constexpr KeyCountLimits kKeyCountsOfCPU = {8, 64, true},
-                         kKeyCountsOfGPU = {4, 256, false};
+constexpr KeyCountLimits kKeyCountsOfCPU = {8, 64, true, true},
+                         kKeyCountsOfGPU = {4, 256, false, false};
 
 /// Returns these numbers; empty if there is only one. Tiles of more queries
 /// than `limits.step` need no number between theirs: `tile` is that of the

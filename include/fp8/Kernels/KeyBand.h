@@ -32,11 +32,17 @@ struct KeyBand {
   DenseMap<Operation *, unsigned> keyLoops;
   /// The dimension of keys of each local buffer.
   DenseMap<Value, unsigned> keyDims;
+  /// Operands that hold a value of each row, its maximum or the logarithm of
+  /// its sum of exponentials. Where one is not above `kLeastOfRow`, the row may
+  /// have no visible key, since padding or a bias hides more than the band;
+  /// then all keys count. Empty if every row has a visible key.
+  SmallVector<OpOperand *> rowsToCheck;
+  static constexpr double kLeastOfRow = -5e8;
 
   /// Finds the hidden keys of `kernel`, which works on buffers. Proves them by
   /// data flow through the bodies of its structured ops; returns nullopt if it
-  /// cannot.
-  static std::optional<KeyBand> find(Block &kernel);
+  /// cannot. `mayCheck` says whether the caller can check rows.
+  static std::optional<KeyBand> find(Block &kernel, bool mayCheck);
 };
 
 } // namespace mlir::fp8

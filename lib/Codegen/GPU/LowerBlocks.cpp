@@ -130,7 +130,7 @@ private:
     SmallVector<int64_t> keys = keyCountsOf(kernel, kKeyCountsOfGPU);
     std::optional<KeyBand> band;
     if (!keys.empty())
-      band = KeyBand::find(kernel.getBody().front());
+      band = KeyBand::find(kernel.getBody().front(), kKeyCountsOfGPU.checks);
     func::FuncOp func = moveToFunction(builder, kernel, name);
     kernel.erase();
     BlockLowering lowering(func, domain, plan, inOrder, info, aligned);

@@ -204,7 +204,7 @@ public:
       stageTransposes(kernel);
       if (kernel.getPlan())
         continue;
-      band = KeyBand::find(kernel.getBody().front());
+      band = KeyBand::find(kernel.getBody().front(), kKeyCountsOfGPU.checks);
       FailureOr<GPUPlanAttr> plan = planOf(kernel, GPUInfo::of(*target));
       if (failed(plan))
         return signalPassFailure();

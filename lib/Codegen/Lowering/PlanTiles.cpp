@@ -275,7 +275,8 @@ int64_t fp8::windowOf(KernelOp kernel, const KeyBand &band,
 
 SmallVector<int64_t> fp8::keyCountsOf(KernelOp kernel, KeyCountLimits limits,
                                       ArrayRef<int64_t> tile) {
-  std::optional<KeyBand> band = KeyBand::find(kernel.getBody().front());
+  std::optional<KeyBand> band =
+      KeyBand::find(kernel.getBody().front(), limits.checks);
   SmallVector<int64_t> counts;
   if (band && band->keyLoop)
     return {band->numKeys};

@@ -305,8 +305,8 @@ fp8.kernel @none_for_the_first(read %a: memref<512x64xf32>, read %b: memref<512x
   fp8.return
 }
 
-// So may be a query whose keys are padding.
-// CHECK: fp8.kernel @padded({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [64]>
+// So may be a query whose keys are padding, but its largest score tells.
+// CHECK: fp8.kernel @padded({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [64], keys = [64, 128, 192, 256, 320, 384, 448, 512]>
 fp8.kernel @padded(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, read %mask: memref<512xi1>, write %y: memref<512x64xf32>) domain = [512] {
   %zero = arith.constant 0.0 : f32
   %inf = arith.constant 0xFF800000 : f32
@@ -359,7 +359,7 @@ fp8.kernel @padded(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, rea
 }
 
 // A bias could hide keys, too.
-// CHECK: fp8.kernel @biased({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [64]>
+// CHECK: fp8.kernel @biased({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [64], keys = [64, 128, 192, 256, 320, 384, 448, 512]>
 fp8.kernel @biased(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, read %h: memref<512xf32>, write %y: memref<512x64xf32>) domain = [512] {
   %zero = arith.constant 0.0 : f32
   %inf = arith.constant 0xFF800000 : f32

@@ -182,7 +182,12 @@ protected:
   LogicalResult emitBlocks(SmallVectorImpl<Value> &offsets,
                            SmallVectorImpl<int64_t> &sizes);
   LogicalResult emitTile(ArrayRef<Value> offsets, ArrayRef<int64_t> sizes);
-  virtual LogicalResult emitParts();
+  virtual LogicalResult emitParts() { return emitParts(0, parts.size()); }
+  LogicalResult emitParts(size_t first, size_t end);
+  Value rowsSeeKeys(OpOperand &operand);
+  FailureOr<Value> emitCheckedParts();
+  FailureOr<Value> emitKeys(int64_t count, Value first);
+  FailureOr<Value> emitFewKeys(Value seen, ArrayRef<int64_t> counts);
   LogicalResult emitPartsByKeys();
   std::optional<unsigned> keyLoopOf(linalg::GenericOp op) const;
   SmallVector<int64_t> extentsOf(linalg::GenericOp op,

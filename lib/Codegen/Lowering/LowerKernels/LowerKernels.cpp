@@ -86,7 +86,7 @@ private:
     SmallVector<int64_t> tile(plan.getTile()), keys(plan.getKeys());
     std::optional<KeyBand> band;
     if (!keys.empty()) {
-      band = KeyBand::find(kernel.getBody().front());
+      band = KeyBand::find(kernel.getBody().front(), kKeyCountsOfCPU.checks);
       if (!band || !covers(kernel, *band, tile, keys.back()))
         return kernel.emitOpError("expected an attention with a causal mask or "
                                   "a window, of as many keys as its plan has "

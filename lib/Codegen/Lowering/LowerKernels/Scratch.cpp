@@ -73,10 +73,11 @@ void KernelLowering::forEachTileSize(
 
 /// Returns the dimension along which a local holds only the keys of a tile:
 /// that of keys, if the local has rows of the tile's queries, which see a
-/// window.
+/// window and never need all keys.
 std::optional<unsigned> KernelLowering::keyDimOf(Value buffer,
                                                  const Local &local) const {
   if (keyCounts.empty() || keyCounts.back() == band->numKeys ||
+      !band->rowsToCheck.empty() ||
       !llvm::is_contained(local.domainLoop, static_cast<int>(band->queryLoop)))
     return std::nullopt;
   auto dim = band->keyDims.find(buffer);

@@ -147,13 +147,13 @@ LogicalResult KernelLowering::emitPart(Operation *op) {
   return success();
 }
 
-LogicalResult KernelLowering::emitParts() {
-  for (auto [index, part] : llvm::enumerate(parts)) {
+LogicalResult KernelLowering::emitParts(size_t first, size_t end) {
+  for (size_t index = first; index < end; ++index) {
     if (index > 0)
       emitPartEnd();
-    if (Nest *nest = std::get_if<Nest>(&part))
+    if (Nest *nest = std::get_if<Nest>(&parts[index]))
       emitNest(*nest);
-    else if (failed(emitPart(std::get<Operation *>(part))))
+    else if (failed(emitPart(std::get<Operation *>(parts[index]))))
       return failure();
   }
   return success();
@@ -174,32 +174,120 @@ Value KernelLowering::firstSeenKey(int64_t count) {
                                 constantIndex(band->numKeys - count));
 }
 
-/// Emits the parts for each number of keys, and a choice by the last query.
+/// Returns whether this value of each row of the tile shows that the row has a
+/// visible key.
+Value KernelLowering::rowsSeeKeys(OpOperand &operand) {
+  auto op = cast<linalg::GenericOp>(operand.getOwner());
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  Loops loops = loopsOf(op);
+  Nest nest;
+  std::function<Value(unsigned, Value)> check = [&](unsigned loop, Value all) {
+    while (loop < loops.extent.size() && !map.isFunctionOfDim(loop))
+      ++loop;
+    if (loop == loops.extent.size()) {
+      Value row = load(operand.get(), map, nest, loops, 1);
+      Value least = arith::ConstantOp::create(
+          builder, loc,
+          builder.getFloatAttr(row.getType(), KeyBand::kLeastOfRow));
+      Value sees = arith::CmpFOp::create(builder, loc,
+                                         arith::CmpFPredicate::OGT, row, least);
+      return arith::AndIOp::create(builder, loc, all, sees).getResult();
+    }
+    auto forOp = scf::ForOp::create(
+        builder, loc, constantIndex(0), constantIndex(loops.extent[loop]),
+        constantIndex(1), ValueRange{all},
+        [&](OpBuilder &, Location, Value index, ValueRange carried) {
+          loops.index[loop] =
+              arith::AddIOp::create(builder, loc, index, loops.lower[loop]);
+          scf::YieldOp::create(builder, loc, check(loop + 1, carried[0]));
+        });
+    return forOp.getResult(0);
+  };
+  return check(0, arith::ConstantIntOp::create(builder, loc, 1, 1));
+}
+
+/// Emits the parts for the current keys. Those behind the values of rows run
+/// only if these show that every row has a visible key; returns whether they
+/// do.
+FailureOr<Value> KernelLowering::emitCheckedParts() {
+  size_t known = 0;
+  for (OpOperand *row : band->rowsToCheck)
+    for (Operation *user : row->get().getUsers())
+      if (auto writer = dyn_cast<linalg::GenericOp>(user);
+          writer && llvm::is_contained(writer.getDpsInits(), row->get()))
+        known = std::max<size_t>(known, partOf(writer, parts).value_or(0) + 1);
+  if (failed(emitParts(0, known)))
+    return failure();
+  Value all = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  for (OpOperand *row : band->rowsToCheck)
+    all = arith::AndIOp::create(builder, loc, all, rowsSeeKeys(*row));
+  auto ifOp = scf::IfOp::create(builder, loc, all);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(ifOp.thenBlock()->getTerminator());
+  if (failed(emitParts(known, parts.size())))
+    return failure();
+  return all;
+}
+
+/// Emits the parts for `count` keys from `first` on; returns whether that is
+/// all that the tile needs.
+FailureOr<Value> KernelLowering::emitKeys(int64_t count, Value first) {
+  numKeys = count;
+  firstKey = first;
+  FailureOr<Value> isDone =
+      band->rowsToCheck.empty()
+          ? FailureOr<Value>(arith::ConstantIntOp::create(builder, loc, 1, 1))
+          : emitCheckedParts();
+  if (band->rowsToCheck.empty() && failed(emitParts()))
+    isDone = failure();
+  numKeys.reset();
+  firstKey = nullptr;
+  return isDone;
+}
+
+/// Emits the parts for the first of `counts` that covers the keys up to `seen`;
+/// returns whether that is all that the tile needs.
+FailureOr<Value> KernelLowering::emitFewKeys(Value seen,
+                                             ArrayRef<int64_t> counts) {
+  if (counts.size() == 1) {
+    if (counts[0] == band->numKeys)
+      return arith::ConstantIntOp::create(builder, loc, 0, 1).getResult();
+    return emitKeys(counts[0], firstSeenKey(counts[0]));
+  }
+  Value isEnough =
+      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule, seen,
+                            constantIndex(counts.front()));
+  auto ifOp = scf::IfOp::create(builder, loc, builder.getI1Type(), isEnough,
+                                /*withElseRegion=*/true);
+  for (Block *block : {ifOp.thenBlock(), ifOp.elseBlock()}) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(block);
+    FailureOr<Value> isDone = block == ifOp.thenBlock()
+                                  ? emitKeys(counts.front(), nullptr)
+                                  : emitFewKeys(seen, counts.drop_front());
+    if (failed(isDone))
+      return failure();
+    scf::YieldOp::create(builder, loc, *isDone);
+  }
+  return ifOp.getResult(0);
+}
+
+/// Emits the parts for each number of keys, and a choice by the last query. All
+/// keys follow if none was enough.
 LogicalResult KernelLowering::emitPartsByKeys() {
   unsigned queries = band->queryLoop;
-  int64_t beyond = tileSizes[queries] + band->last;
-  Value seen = arith::AddIOp::create(builder, loc, tileOffsets[queries],
-                                     constantIndex(beyond));
-  auto emit = [&](int64_t count, Value first) {
-    numKeys = count;
-    firstKey = first;
-    LogicalResult result = emitParts();
-    numKeys.reset();
-    firstKey = nullptr;
-    return result;
-  };
+  Value seen =
+      arith::AddIOp::create(builder, loc, tileOffsets[queries],
+                            constantIndex(tileSizes[queries] + band->last));
+  FailureOr<Value> isDone = emitFewKeys(seen, keyCounts);
+  if (failed(isDone))
+    return failure();
+  if (keyCounts.back() < band->numKeys && band->rowsToCheck.empty())
+    return success();
+  auto ifOp = scf::IfOp::create(builder, loc, *isDone, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
-  for (int64_t count : ArrayRef(keyCounts).drop_back()) {
-    Value isEnough = arith::CmpIOp::create(
-        builder, loc, arith::CmpIPredicate::ule, seen, constantIndex(count));
-    auto ifOp =
-        scf::IfOp::create(builder, loc, isEnough, /*withElseRegion=*/true);
-    builder.setInsertionPoint(ifOp.thenBlock()->getTerminator());
-    if (failed(emit(count, nullptr)))
-      return failure();
-    builder.setInsertionPoint(ifOp.elseBlock()->getTerminator());
-  }
-  return emit(keyCounts.back(), firstSeenKey(keyCounts.back()));
+  builder.setInsertionPoint(ifOp.elseBlock()->getTerminator());
+  return emitParts();
 }
 
 LogicalResult KernelLowering::emitTile(ArrayRef<Value> offsets,
