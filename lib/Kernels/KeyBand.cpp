@@ -160,8 +160,12 @@ struct IndexSum {
 
 } // namespace
 
+/// Matches a sum that does not wrap around: positions fit into 32 bits.
 static std::optional<IndexSum> asIndexSum(Value value) {
   IndexSum sum;
+  if (!value.getType().isIndex() &&
+      value.getType().getIntOrFloatBitWidth() < 32)
+    return std::nullopt;
   llvm::APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant))) {
     sum.constant = constant.getSExtValue();
@@ -569,7 +573,9 @@ static Known multiply(const Known &a, const Known &b, bool isQuotient) {
                   (b.kind == Known::Row || b.kind == Known::Constant);
   if (areOfRow)
     return {Known::Row};
-  return a.isBias() && b.isBias() ? Known{Known::Bias} : Known();
+  // A mask's constant has no known sign after a product.
+  bool areBiases = a.isBias() && b.isBias() && !a.isHidden() && !b.isHidden();
+  return areBiases ? Known{Known::Bias} : Known();
 }
 
 /// Returns what is known of a sum or difference.
@@ -589,7 +595,8 @@ static Known add(const Known &a, const Known &b, bool isDifference) {
                   (b.kind == Known::Row || b.kind == Known::Constant);
   if (areOfRow)
     return {Known::Row};
-  return a.isBias() && b.isBias() ? Known{Known::Bias} : Known();
+  bool areBiases = a.isBias() && b.isBias() && !(isDifference && b.isHidden());
+  return areBiases ? Known{Known::Bias} : Known();
 }
 
 static Known exponentiate(const Known &x) {

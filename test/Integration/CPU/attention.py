@@ -110,6 +110,12 @@ def tril(q, k, v, extra):
     return softmax_attention(q, k, v, mask=jnp.tril(jnp.ones((q.shape[1], k.shape[1]), bool)), low=-jnp.inf)
 
 
+def narrow_positions(q, k, v, extra):
+    """Positions that wrap around, so that no band is hidden."""
+    rows, columns = (x.astype(jnp.int8) for x in positions(q, k))
+    return softmax_attention(q, k, v, mask=rows >= columns)
+
+
 def mask_of_numpy(q, k, v, extra):
     """A mask that the program holds as a constant."""
     return softmax_attention(q, k, v, mask=np.tril(np.ones((q.shape[1], k.shape[1]), bool)))
@@ -619,6 +625,7 @@ CASES = {
     # Keys that no query of a tile attends to are skipped, if each row has other keys.
     "long causal": Case(causal, queries=600, keys=600, key_counts=("[128, 256, 384, 512, 600]",)),
     "long tril": Case(tril, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
+    "narrow positions": Case(narrow_positions, queries=200, keys=200),
     "long mask of NumPy": Case(mask_of_numpy, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long added mask": Case(added_mask, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long added mask of NumPy": Case(added_mask_of_numpy, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
