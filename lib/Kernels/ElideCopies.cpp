@@ -84,6 +84,16 @@ bool mayFollow(Operation *first, Operation *second, Block *scope) {
   return ra == rb && mayFollow(first, second, &ra->front());
 }
 
+/// Returns true if `op` runs at most once in one run of `scope`. In its second
+/// iteration a loop reads what its first one wrote.
+bool runsOnce(Operation *op, Block *scope) {
+  for (Operation *parent = op->getParentOp(); parent != scope->getParentOp();
+       parent = parent->getParentOp())
+    if (isa<LoopLikeOpInterface>(parent))
+      return false;
+  return true;
+}
+
 class CopyElision {
 public:
   explicit CopyElision(ScheduleOp schedule)
@@ -150,12 +160,7 @@ bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
       if (access.op() == copy)
         continue;
       if (access.op() == write.op()) {
-        // In its second iteration a loop would read what its first one wrote.
-        bool once = true;
-        for (Operation *parent = write.op()->getParentOp();
-             parent != scope->getParentOp(); parent = parent->getParentOp())
-          once &= !isa<LoopLikeOpInterface>(parent);
-        if (!once || access.writes ||
+        if (!runsOnce(write.op(), scope) || access.writes ||
             !safeInOneLaunch(access, target, write, alloc))
           return false;
         continue;
@@ -168,7 +173,8 @@ bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
       // perhaps by the op that still reads the allocation.
       if (access.writes && llvm::any_of(ours, [&](const OperandAccess &later) {
             return later.op() == access.op()
-                       ? !safeInOneLaunch(later, alloc, access, target)
+                       ? !runsOnce(access.op(), scope) ||
+                             !safeInOneLaunch(later, alloc, access, target)
                        : mayFollow(access.op(), later.op(), scope);
           }))
         return false;

@@ -68,6 +68,33 @@ fp8.schedule @in_a_loop(%x: memref<8xf32>) {
   fp8.return
 }
 
+// The loop carries %u, which begins as %t: the second turn would add what the
+// first one made to itself, not to %t. (The carried copy in the loop is elided.)
+// CHECK: fp8.schedule @begins_as
+// CHECK: %[[T:.*]] = memref.alloc
+// CHECK: fp8.launch @one(write %[[T]])
+// CHECK: %[[U:.*]] = memref.alloc
+// CHECK: fp8.launch @copy(read %[[T]], write %[[U]])
+// CHECK: scf.for
+// CHECK-NEXT: fp8.launch @negate(read %[[T]], write %[[U]])
+// CHECK-NEXT: }
+fp8.schedule @begins_as(%x: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %t = memref.alloc() : memref<8xf32>
+  fp8.launch @one(write %t) : (memref<8xf32>) -> ()
+  %u = memref.alloc() : memref<8xf32>
+  fp8.launch @copy(read %t, write %u) : (memref<8xf32>, memref<8xf32>) -> ()
+  scf.for %i = %c0 to %c4 step %c1 {
+    %next = memref.alloc() : memref<8xf32>
+    fp8.launch @negate(read %t, write %next) : (memref<8xf32>, memref<8xf32>) -> ()
+    fp8.launch @copy(read %next, write %u) : (memref<8xf32>, memref<8xf32>) -> ()
+  }
+  fp8.launch @negate(read %u, write %x) : (memref<8xf32>, memref<8xf32>) -> ()
+  fp8.return
+}
+
 // A slot of a stack is a place like any other; its offset is computed earlier.
 // CHECK: fp8.schedule @slot(%[[STACK:[^:]*]]: memref<4x8xf32>, %[[I:[^:]*]]: index
 // CHECK: %[[OFFSET:.*]] = arith.muli %[[I]]
