@@ -110,6 +110,15 @@ def tril(q, k, v, extra):
     return softmax_attention(q, k, v, mask=jnp.tril(jnp.ones((q.shape[1], k.shape[1]), bool)), low=-jnp.inf)
 
 
+def shared_key(q, k, v, extra):
+    """Half of the depth has keys that all heads share, as DeepSeek's latent attention has."""
+    rows, columns = positions(q, k)
+    half = q.shape[-1] // 2
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q[..., :half], k[..., :half]) + jnp.einsum("bqhd,bkd->bhqk", q[..., half:], k[:, :, 0, half:])
+    weights = jax.nn.softmax(jnp.where(rows >= columns, scores / 3, -1e30), axis=-1)
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+
+
 def narrow_positions(q, k, v, extra):
     """Positions that wrap around, so that no band is hidden."""
     rows, columns = (x.astype(jnp.int8) for x in positions(q, k))
@@ -625,6 +634,7 @@ CASES = {
     # Keys that no query of a tile attends to are skipped, if each row has other keys.
     "long causal": Case(causal, queries=600, keys=600, key_counts=("[128, 256, 384, 512, 600]",)),
     "long tril": Case(tril, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
+    "shared key": Case(shared_key),
     "narrow positions": Case(narrow_positions, queries=200, keys=200),
     "long mask of NumPy": Case(mask_of_numpy, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long added mask": Case(added_mask, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
