@@ -105,6 +105,8 @@ struct Analyzer {
   struct WeightDot;
   WeightDot getWeightDot(stablehlo::DotGeneralOp dot);
   static void findContracted(WeightDot &dot);
+  bool isBatchOfScores(Value value, int64_t dim) const;
+  bool mixesHeads(stablehlo::DotGeneralOp dot, unsigned activation) const;
   void classifyWithWeight(unsigned index);
   Layer makeLayer(unsigned index, const WeightDot &own);
   void classifyWithoutWeight(unsigned index);
@@ -443,6 +445,90 @@ void Analyzer::findContracted(WeightDot &dot) {
       return;
     dot.weightChain.pop_back();
   }
+}
+
+/// Returns the dimension of the operand that dimension `dim` of the only result
+/// of `op` is; -1 if it is none, or not known.
+static int64_t dimBefore(Operation *op, int64_t dim) {
+  Value from = op->getOperand(0), to = op->getResult(0);
+  if (auto transpose = dyn_cast<stablehlo::TransposeOp>(op))
+    return transpose.getPermutation()[dim];
+  if (auto broadcast = dyn_cast<stablehlo::BroadcastInDimOp>(op)) {
+    ArrayRef<int64_t> dims = broadcast.getBroadcastDimensions();
+    const int64_t *found = llvm::find(dims, dim);
+    return found == dims.end() ? -1 : found - dims.begin();
+  }
+  if (auto reduce = dyn_cast<stablehlo::ReduceOp>(op)) {
+    for (int64_t before = 0;
+         before < cast<ShapedType>(from.getType()).getRank(); ++before)
+      if (!llvm::is_contained(reduce.getDimensions(), before) && dim-- == 0)
+        return before;
+    return -1;
+  }
+  if (isa<stablehlo::ReshapeOp>(op)) {
+    // The same extent behind as many elements.
+    auto before = [](ArrayRef<int64_t> shape, int64_t count) {
+      return ShapedType::getNumElements(shape.take_front(count));
+    };
+    for (auto [place, size] : llvm::enumerate(shapeOf(from)))
+      if (size == shapeOf(to)[dim] &&
+          before(shapeOf(from), place) == before(shapeOf(to), dim))
+        return place;
+    return -1;
+  }
+  return isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp>(op) ? dim : -1;
+}
+
+/// Whether a dimension of `value` is one of batches or heads of the scores from
+/// which it follows: of a batched product of two activations that has several
+/// rows and columns.
+bool Analyzer::isBatchOfScores(Value value, int64_t dim) const {
+  llvm::SetVector<std::pair<Value, int64_t>> seen;
+  seen.insert({value, dim});
+  for (unsigned i = 0; i < seen.size(); ++i) {
+    auto [from, place] = seen[i];
+    for (Value source : getFlowSources(from))
+      if (shapeOf(source) == shapeOf(from))
+        seen.insert({source, place});
+    Operation *op = from.getDefiningOp();
+    if (!op || op->getNumResults() != 1)
+      continue;
+    if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op)) {
+      auto numbers = dot.getDotDimensionNumbers();
+      int64_t batch = numbers.getLhsBatchingDimensions().size(),
+              rows = shapeOf(dot.getLhs()).size() - batch -
+                     numbers.getLhsContractingDimensions().size();
+      ArrayRef<int64_t> free = shapeOf(from).drop_front(batch);
+      if (place < batch &&
+          ShapedType::getNumElements(free.take_front(rows)) > 1 &&
+          ShapedType::getNumElements(free.drop_front(rows)) > 1 &&
+          getOperandOrigin(dot, 0) == Origin::Data &&
+          getOperandOrigin(dot, 1) == Origin::Data)
+        return true;
+      continue;
+    }
+    if (stablehlo::worksByElement(op)) {
+      for (Value operand : op->getOperands())
+        if (shapeOf(operand) == shapeOf(from))
+          seen.insert({operand, place});
+    } else if (op->getNumOperands() > 0) {
+      if (int64_t before = dimBefore(op, place); before >= 0)
+        seen.insert({op->getOperand(0), before});
+    }
+  }
+  return false;
+}
+
+/// Whether a dot of a weight and an activation contracts nothing but batches or
+/// heads of scores, as talking heads do. Scores may be masked, and the mask's
+/// constant would be the amax.
+bool Analyzer::mixesHeads(stablehlo::DotGeneralOp dot,
+                          unsigned activation) const {
+  auto numbers = dot.getDotDimensionNumbers();
+  Value value = dot->getOperand(activation);
+  return llvm::all_of(activation == 0 ? numbers.getLhsContractingDimensions()
+                                      : numbers.getRhsContractingDimensions(),
+                      [&](int64_t dim) { return isBatchOfScores(value, dim); });
 }
 
 void Analyzer::classifyWithWeight(unsigned index) {
@@ -957,10 +1043,12 @@ void Analyzer::run() {
         info.why = "not a linear layer: both operands come from parameters";
       else if (lhs == Origin::Constant || rhs == Origin::Constant)
         info.why = "not a linear layer: an operand is constant";
-      else if (lhs == Origin::Weight || rhs == Origin::Weight)
-        classifyWithWeight(i);
-      else
+      else if (lhs != Origin::Weight && rhs != Origin::Weight)
         withoutWeight.push_back(i);
+      else if (forwardPass && mixesHeads(dot, lhs == Origin::Weight))
+        info.why = "not a linear layer: mixes the scores of heads";
+      else
+        classifyWithWeight(i);
     }
   };
   classify(/*forwardPass=*/true);
