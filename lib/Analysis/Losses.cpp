@@ -34,7 +34,7 @@ void SignatureAnalyzer::findGradients() {
     if (partners.empty())
       continue;
     for (auto &[source, reach] : chains.of(next))
-      if (!isa<BlockArgument>(source) &&
+      if (!isa<BlockArgument>(source) && !inForwardPass.contains(source) &&
           gradients.evidence(argument(arg.index), partners, source) > 0) {
         learning.insert(arg.index);
         if (!isa<BlockArgument>(next))
@@ -387,8 +387,36 @@ InFlightDiagnostic SignatureAnalyzer::emitNoLoss() {
   return diag;
 }
 
+/// Forgets gradients from which all scalars follow: they are part of the
+/// forward pass. One step of a power iteration, by which a spectral norm
+/// updates a vector, multiplies it with a weight and with the weight again, as
+/// a gradient would. Returns false if there are none.
+bool SignatureAnalyzer::forgetGradientsOfAllScalars() {
+  SmallVector<Value> scalars;
+  for (const SignatureResult &result : signature.results)
+    if (!argOfResult[result.index] && isScalar(result.type) &&
+        isFloat(result.type))
+      scalars.push_back(returned[result.index]);
+  for (Value gradient : gradientValues) {
+    Dependence onIt(func, {gradient}, carried, /*together=*/true);
+    if (llvm::all_of(scalars,
+                     [&](Value value) { return onIt.dependsOnAny(value); }))
+      inForwardPass.insert(gradient);
+  }
+  if (scalars.empty() || inForwardPass.empty() ||
+      inForwardPass.size() == gradientValues.size())
+    return false;
+  learning.clear();
+  gradientValues.clear();
+  updated.clear();
+  findGradients();
+  return true;
+}
+
 LogicalResult SignatureAnalyzer::findLoss() {
   std::vector<Candidate> candidates = findLossCandidates();
+  if (candidates.empty() && !loss && forgetGradientsOfAllScalars())
+    candidates = findLossCandidates();
   dropHiddenStates(candidates);
   dropWithoutBatch(candidates);
   if (!loss && failed(chooseLoss(candidates)))

@@ -134,6 +134,7 @@ private:
   void chooseByName(std::vector<Candidate> &candidates);
   void chooseFirstOfSeveral(std::vector<Candidate> &candidates);
   InFlightDiagnostic emitNoLoss();
+  bool forgetGradientsOfAllScalars();
   LogicalResult findLoss();
   LogicalResult chooseLoss(std::vector<Candidate> candidates);
   void findOtherLosses(ArrayRef<Candidate> candidates);
@@ -280,6 +281,8 @@ private:
   /// gradients.
   llvm::SmallDenseSet<unsigned> learning;
   SmallVector<Value> gradientValues;
+  /// What looked like gradients before the loss was looked for.
+  ValueSet inForwardPass;
   /// The next values of learned state, and flags that follow from gradients.
   ValueSet updated;
   /// The loop-carried state of loops over whole steps.

@@ -99,7 +99,30 @@ private:
 };
 } // namespace
 
+/// Returns what `value` is before it is transposed, converted, or scaled by one
+/// number: a weight divided by its norm is a weight, even if the norm depends
+/// on data.
+static Value withoutScale(Value value) {
+  auto isNumber = [](Value value) {
+    auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>();
+    return spread && isScalar(spread.getOperand().getType());
+  };
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<stablehlo::TransposeOp, stablehlo::ConvertOp, stablehlo::ReshapeOp>(
+            op) ||
+        (isa<stablehlo::MulOp, stablehlo::DivOp>(op) &&
+         isNumber(op->getOperand(1))))
+      value = op->getOperand(0);
+    else if (isa<stablehlo::MulOp>(op) && isNumber(op->getOperand(0)))
+      value = op->getOperand(1);
+    else
+      break;
+  }
+  return value;
+}
+
 UseReader::Origin UseReader::originOf(Value value) const {
+  value = withoutScale(value);
   bool data = false, weights = false, unknown = false;
   onArguments.dependsOnAny(value, [&](unsigned source) {
     data |= uses[source] == ArgumentUse::Data;
