@@ -59,12 +59,13 @@ def named(root, tree):
 
 
 def paths(roots, trees):
-    """Yields the paths and leaves of several trees, each below its root."""
+    """Yields the paths and leaves of several trees, each below its root, as JAX names them in the text of a function: children of
+    a class that is registered without keys have numbers."""
     import jax
 
     for root, tree in zip(roots, trees, strict=True):
         for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
-            yield root + jax.tree_util.keystr(path), leaf
+            yield root + re.sub(r"<flat index (\d+)>", r"\1", jax.tree_util.keystr(path)), leaf
 
 
 class JaxTrees:

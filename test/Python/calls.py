@@ -36,7 +36,7 @@ def assert_trees_close(test, got, want, bound):
 
 class Numbers(unittest.TestCase):
     def test_none_equals_jax_in_every_container(self):
-        for kind, step in {"tupled": steps.tupled, "keyed": steps.keyed, "pair": steps.paired, "record": steps.paired}.items():
+        for kind, step in {"tupled": steps.tupled, "keyed": steps.keyed, "pair": steps.paired, "record": steps.paired, "plain": steps.paired}.items():
             with self.subTest(kind):
                 state, want, batch = steps.state(kind), steps.state(kind), steps.batch()
                 compiled = fp8.compile(step, state, batch, recipe="none")

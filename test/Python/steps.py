@@ -24,6 +24,16 @@ class Record:
     opt: Any
 
 
+class Plain:
+    """Its children have no names, only numbers."""
+
+    def __init__(self, params, opt):
+        self.params, self.opt = params, opt
+
+
+jax.tree_util.register_pytree_node(Plain, lambda x: ((x.params, x.opt), None), lambda _, children: Plain(*children))
+
+
 def parameters(seed=0, dtype=jnp.float32):
     random = np.random.default_rng(seed)
     shapes = {"in": (48, 64), "up": (64, 96), "down": (96, 64), "out": (64, 8)}
@@ -78,4 +88,5 @@ def state(kind="tupled", dtype=jnp.float32):
         "keyed": lambda: {"params": params, "opt": opt, "key": jax.random.key(7)},
         "pair": lambda: Pair(params, opt),
         "record": lambda: Record(params, opt),
+        "plain": lambda: Plain(params, opt),
     }[kind]()
