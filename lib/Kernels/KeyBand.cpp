@@ -27,8 +27,9 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Scores stay above this value; a constant at or below it hides a key.
-constexpr double kHidden = -1e9;
+/// Scores stay above this value; a constant at or below it hides a key: -1e9,
+/// also in bf16.
+constexpr double kHidden = -9.9e8;
 
 /// What is known about a value at one kind of pair.
 struct Known {
@@ -118,7 +119,7 @@ private:
   Known evaluate(Operation &op, unsigned which,
                  const DenseMap<Value, Pair> &values) const;
   Known compare(arith::CmpIOp op, unsigned which) const;
-  bool comparesSame(arith::CmpIOp op) const;
+  bool areSame(linalg::GenericOp op, Value a, Value b) const;
 
   Block &kernel;
   bool mayCheck;
@@ -406,7 +407,8 @@ bool Finder::findBand() {
   return false;
 }
 
-/// Follows the dimension of keys through local buffers to all ops.
+/// Follows the dimension of keys through local buffers that have queries, too,
+/// to all ops.
 bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
   SmallVector<linalg::GenericOp> worklist{start};
   DenseMap<Operation *, unsigned> loops{{start, loop}};
@@ -417,11 +419,13 @@ bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
         domainLoopOf(op, keys) !=
             (found.keyLoop ? static_cast<int>(*found.keyLoop) : -1))
       return false;
+    auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
     for (OpOperand &operand : op->getOpOperands()) {
       Value buffer = operand.get();
       AffineMap map = op.getMatchingIndexingMap(&operand);
       if (!buffer.getDefiningOp<memref::AllocOp>() ||
-          !map.isFunctionOfDim(keys))
+          !map.isFunctionOfDim(keys) || !dims || dims[found.queryLoop] < 0 ||
+          !map.isFunctionOfDim(dims[found.queryLoop]))
         continue;
       std::optional<unsigned> place = plainPosition(map, keys);
       if (!place)
@@ -465,32 +469,50 @@ bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
 // Evaluation of bodies
 //===----------------------------------------------------------------------===//
 
-/// Returns true if both operands are the same element of an input where a key
-/// has the position of its query: the segment of a token, for example.
-bool Finder::comparesSame(arith::CmpIOp op) const {
-  auto generic = op->getParentOfType<linalg::GenericOp>();
-  auto keys = found.keyLoops.find(generic);
-  auto a = dyn_cast<BlockArgument>(op.getLhs()),
-       b = dyn_cast<BlockArgument>(op.getRhs());
-  if (keys == found.keyLoops.end() || !a || !b)
+/// Returns true if two values in the body of `op` are equal where a key has the
+/// position of its query: the segment of a token, or the chunk that its
+/// position is in.
+bool Finder::areSame(linalg::GenericOp op, Value a, Value b) const {
+  if (a == b)
+    return true;
+  auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  unsigned keys = found.keyLoops.lookup(op), queries = dims[found.queryLoop];
+  auto first = dyn_cast<BlockArgument>(a), second = dyn_cast<BlockArgument>(b);
+  if (first && second) {
+    OpOperand &lhs = op->getOpOperand(first.getArgNumber()),
+              &rhs = op->getOpOperand(second.getArgNumber());
+    AffineExpr key = getAffineDimExpr(keys, op.getContext()),
+               query = getAffineDimExpr(queries, op.getContext());
+    auto atQuery = [&](OpOperand &operand) {
+      return op.getMatchingIndexingMap(&operand).replace(key, query,
+                                                         op.getNumLoops(), 0);
+    };
+    return lhs.get() == rhs.get() && atQuery(lhs) == atQuery(rhs);
+  }
+  Operation *x = a.getDefiningOp(), *y = b.getDefiningOp();
+  if (!x || !y || x->getName() != y->getName())
     return false;
-  OpOperand &lhs = generic->getOpOperand(a.getArgNumber()),
-            &rhs = generic->getOpOperand(b.getArgNumber());
-  auto dims = generic->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
-  AffineExpr key = getAffineDimExpr(keys->second, op.getContext()),
-             query = getAffineDimExpr(dims[found.queryLoop], op.getContext());
-  auto atQuery = [&](OpOperand &operand) {
-    return generic.getMatchingIndexingMap(&operand).replace(
-        key, query, generic.getNumLoops(), 0);
-  };
-  return lhs.get() == rhs.get() && atQuery(lhs) == atQuery(rhs);
+  if (auto index = dyn_cast<linalg::IndexOp>(x)) {
+    uint64_t other = cast<linalg::IndexOp>(y).getDim();
+    return (index.getDim() == keys || index.getDim() == queries) &&
+           (other == keys || other == queries);
+  }
+  return isPure(x) && x->getNumRegions() == 0 &&
+         x->getAttrDictionary() == y->getAttrDictionary() &&
+         x->getOperandTypes() == y->getOperandTypes() &&
+         llvm::all_of(
+             llvm::zip(x->getOperands(), y->getOperands()), [&](auto pair) {
+               return areSame(op, std::get<0>(pair), std::get<1>(pair));
+             });
 }
 
 Known Finder::compare(arith::CmpIOp op, unsigned which) const {
   using P = arith::CmpIPredicate;
   P predicate = op.getPredicate();
   if (which == kSeenPair && seesItself &&
-      (predicate == P::eq || predicate == P::ne) && comparesSame(op))
+      (predicate == P::eq || predicate == P::ne) &&
+      areSame(op->getParentOfType<linalg::GenericOp>(), op.getLhs(),
+              op.getRhs()))
     return Known::constant(predicate == P::eq);
   std::optional<Mask> mask = maskOf(op);
   if (!mask)
@@ -555,6 +577,8 @@ static Known compareNumbers(arith::CmpIOp op, double a, double b) {
 }
 
 static Known select(const Known &condition, const Known &a, const Known &b) {
+  if (a.kind == Known::Constant && b.is(a.number))
+    return a;
   if (condition.kind != Known::Constant)
     return a.isBias() && b.isBias() ? Known{Known::Bias} : Known();
   return condition.number != 0 ? a : b;
@@ -586,6 +610,9 @@ static Known add(const Known &a, const Known &b, bool isDifference) {
   if (a.isHidden() && isDifference && b.kind == Known::Row)
     return {Known::Lowest};
   // A mask of numbers: no score is large enough to change what it says.
+  if (isDifference && b.kind == Known::Constant && b.number >= -kHidden &&
+      a.isBias())
+    return {Known::Hidden};
   if (!isDifference &&
       ((a.isHidden() && b.isBias()) || (b.isHidden() && a.isBias())))
     return {Known::Hidden};
@@ -597,6 +624,15 @@ static Known add(const Known &a, const Known &b, bool isDifference) {
     return {Known::Row};
   bool areBiases = a.isBias() && b.isBias() && !(isDifference && b.isHidden());
   return areBiases ? Known{Known::Bias} : Known();
+}
+
+/// Returns what is known of the larger or smaller one.
+static Known choose(const Known &a, const Known &b) {
+  if (a.isFiniteScore() && b.isFiniteScore())
+    return {Known::Score};
+  bool areOfRow = (a.kind == Known::Row || a.kind == Known::Constant) &&
+                  (b.kind == Known::Row || b.kind == Known::Constant);
+  return areOfRow ? Known{Known::Row} : Known();
 }
 
 static Known exponentiate(const Known &x) {
@@ -661,6 +697,9 @@ Known Finder::evaluate(Operation &op, unsigned which,
           [&](Operation *) { return add(known(0), known(1), false); })
       .Case<arith::SubFOp, arith::SubIOp>(
           [&](Operation *) { return add(known(0), known(1), true); })
+      .Case<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
+            arith::MinNumFOp>(
+          [&](Operation *) { return choose(known(0), known(1)); })
       .Case<arith::NegFOp>(
           [&](Operation *) { return add(Known::constant(0), known(0), true); })
       .Case<math::ExpOp, math::Exp2Op>(

@@ -125,6 +125,22 @@ def narrow_positions(q, k, v, extra):
     return softmax_attention(q, k, v, mask=rows >= columns)
 
 
+def causal_off_by_one(q, k, v, extra):
+    """A softmax with an additional score of 0."""
+    rows, columns = positions(q, k)
+    scores = jnp.where(rows >= columns, jnp.einsum("bqhd,bkhd->bhqk", q, k) / 3, -1e9)
+    top = jax.lax.stop_gradient(jnp.maximum(scores.max(-1, keepdims=True), 0))
+    weights = jnp.exp(scores - top)
+    return jnp.einsum("bhqk,bkhd->bqhd", weights / (weights.sum(-1, keepdims=True) + jnp.exp(-top)), v)
+
+
+def selected_dropout(q, k, v, extra):
+    rows, columns = positions(q, k)
+    scores = jnp.where(rows >= columns, jnp.einsum("bqhd,bkhd->bhqk", q, k) / 3, jnp.einsum("bqhd,bkhd->bhqk", q, k) / 3 - 1e9)
+    keep = jax.random.bernoulli(jax.random.key(3), 0.8, scores.shape)
+    return jnp.einsum("bhqk,bkhd->bqhd", jnp.where(keep, jax.nn.softmax(scores, axis=-1) / 0.8, 0), v)
+
+
 def mask_of_numpy(q, k, v, extra):
     """A mask that the program holds as a constant."""
     return softmax_attention(q, k, v, mask=np.tril(np.ones((q.shape[1], k.shape[1]), bool)))
@@ -636,6 +652,8 @@ CASES = {
     "long tril": Case(tril, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "shared key": Case(shared_key),
     "narrow positions": Case(narrow_positions, queries=200, keys=200),
+    "long off by one": Case(causal_off_by_one, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
+    "long selected dropout": Case(selected_dropout, wide=False, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long mask of NumPy": Case(mask_of_numpy, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long added mask": Case(added_mask, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long added mask of NumPy": Case(added_mask_of_numpy, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
