@@ -472,9 +472,20 @@ void ScoreFinder::checkUses(Scores &scores) {
   scores.readers = reading.takeVector();
 }
 
-/// Looks for an exponential between `dot` and other dots of attentions, and for
-/// the first op on the way whose dimensions are unknown.
+/// Whether a dot is one of an attention or of a layer, behind which there are
+/// no scores of another one.
+static bool endsScores(Operation *op) {
+  VerdictAttr verdict = getVerdict(op);
+  return isa<DotGeneralOp>(op) || isAttentionDot(op) ||
+         (verdict && (verdict.getCategory() == DotCategory::Linear ||
+                      verdict.getCategory() == DotCategory::Head));
+}
+
+/// Looks for an exponential of no fewer elements than `dot` has, before the
+/// next dot of an attention or layer, and for the first op on the way whose
+/// dimensions are unknown.
 std::optional<Scores> ScoreFinder::findLost(Dot dot) const {
+  int64_t size = tensorOf(dot).getNumElements();
   Operation *obstacle = nullptr;
   bool isSoftmax = false;
   llvm::SetVector<Operation *> reached;
@@ -482,12 +493,17 @@ std::optional<Scores> ScoreFinder::findLost(Dot dot) const {
   for (unsigned i = 0; i < reached.size(); ++i)
     for (Operation *user : reached[i]->getUsers()) {
       Operation *op = block.findAncestorOpInBlock(*user);
-      if (!op || isAttentionDot(op) || op->hasTrait<OpTrait::IsTerminator>())
+      if (!op || endsScores(op) || op->hasTrait<OpTrait::IsTerminator>())
         continue;
-      isSoftmax |= isa<stablehlo::ExpOp>(op);
       if (op->getNumResults() != 1 || !labelsOf.contains(op->getResult(0)))
         obstacle = obstacle ? obstacle : op;
-      reached.insert(op);
+      bool hasScores = llvm::any_of(op->getResultTypes(), [&](Type type) {
+        auto shaped = dyn_cast<ShapedType>(type);
+        return !shaped || shaped.getNumElements() >= size;
+      });
+      isSoftmax |= hasScores && isa<stablehlo::ExpOp>(op);
+      if (hasScores)
+        reached.insert(op);
     }
   if (!isSoftmax)
     return std::nullopt;
