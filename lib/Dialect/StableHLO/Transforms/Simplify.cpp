@@ -497,6 +497,51 @@ struct SliceOfPart : public OpRewritePattern<stablehlo::SliceOp> {
   }
 };
 
+/// A dot that sums nothing, of an operand with batching dimensions alone, is an
+/// elementwise product: einsum("bhqk,h->bhqk"), which masks heads.
+struct ProductOfBatches : public OpRewritePattern<stablehlo::DotGeneralOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::DotGeneralOp op,
+                                PatternRewriter &rewriter) const override {
+    auto dims = op.getDotDimensionNumbers();
+    ArrayRef<int64_t> batch[2] = {dims.getLhsBatchingDimensions(),
+                                  dims.getRhsBatchingDimensions()};
+    Value sides[2] = {op.getLhs(), op.getRhs()};
+    auto rankOf = [](Value value) {
+      return cast<RankedTensorType>(value.getType()).getRank();
+    };
+    if (!dims.getLhsContractingDimensions().empty() || batch[0].empty())
+      return failure();
+    unsigned whole = rankOf(sides[1]) == int64_t(batch[1].size()) ? 0 : 1;
+    if (rankOf(sides[1 - whole]) != int64_t(batch[1 - whole].size()))
+      return failure();
+    auto type = cast<RankedTensorType>(op.getType());
+    auto convert = [&](Value value) -> Value {
+      auto from = cast<RankedTensorType>(value.getType());
+      if (from.getElementType() == type.getElementType())
+        return value;
+      return stablehlo::ConvertOp::create(
+          rewriter, op.getLoc(), from.clone(type.getElementType()), value);
+    };
+    SmallVector<int64_t> order(batch[whole]);
+    for (int64_t dim = 0; dim < rankOf(sides[whole]); ++dim)
+      if (!llvm::is_contained(batch[whole], dim))
+        order.push_back(dim);
+    Value a = stablehlo::TransposeOp::create(
+        rewriter, op.getLoc(), type, convert(sides[whole]),
+        rewriter.getDenseI64ArrayAttr(order));
+    // Where each dimension of the other operand is among the batches.
+    SmallVector<int64_t> places(batch[1 - whole].size());
+    for (auto [place, dim] : llvm::enumerate(batch[1 - whole]))
+      places[dim] = place;
+    Value b = stablehlo::BroadcastInDimOp::create(
+        rewriter, op.getLoc(), type, convert(sides[1 - whole]),
+        rewriter.getDenseI64ArrayAttr(places));
+    rewriter.replaceOpWithNewOp<stablehlo::MulOp>(op, a, b);
+    return success();
+  }
+};
+
 /// Sums of no products are zero.
 template <typename OpTy>
 struct ProductsOfNothing : public OpRewritePattern<OpTy> {
@@ -527,7 +572,7 @@ void stablehlo::populateSimplifyPatterns(RewritePatternSet &patterns) {
                SubtractZero, AddZero, MergeReshapes, MergeTransposes,
                MergeBroadcasts, ReduceOfUnitDims, GatherOfAll, ScatterToAll,
                ReduceOfNothing, PadOfNothing, ConcatenateOfNothing, SliceOfPart,
-               ProductsOfNothing<stablehlo::DotGeneralOp>,
+               ProductOfBatches, ProductsOfNothing<stablehlo::DotGeneralOp>,
                ProductsOfNothing<stablehlo::ConvolutionOp>>(
       patterns.getContext());
 }

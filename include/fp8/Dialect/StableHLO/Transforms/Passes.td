@@ -134,8 +134,9 @@ def Simplify : Pass<"stablehlo-simplify"> {
     of zero: arithmetic on scalar (or splat) constants, `x * 1`, `x / 1`,
     `x - 0`, `x + 0` where x is a square, conversions and reshapes to the same
     type, chains of reshapes, of transposes and of broadcasts, sums over
-    dimensions of size one, and gathers and scatters whose one window is all of
-    the tensor. Constants that are not splats are never folded, but those of 64
+    dimensions of size one, gathers and scatters whose one window is all of the
+    tensor, and dots that contract nothing and whose one operand has batching
+    dimensions alone. Constants that are not splats are never folded, but those of 64
     elements and more that follow from the positions of their elements are
     computed from iotas: integers that are a sum of multiples of indices, and
     two values of which one is a band (causal masks, windows).

@@ -29,6 +29,22 @@ func.func @square(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
+// einsum("bhqk,h->hbqk"), and a result in another type.
+// CHECK-LABEL: @mask_of_heads
+// CHECK-SAME: (%[[X:.*]]: tensor<2x4x8x6xbf16>, %[[M:.*]]: tensor<4xbf16>)
+// CHECK-DAG: %[[WIDE:.*]] = stablehlo.convert %[[X]] : (tensor<2x4x8x6xbf16>) -> tensor<2x4x8x6xf32>
+// CHECK-DAG: %[[HEADS:.*]] = stablehlo.convert %[[M]] : (tensor<4xbf16>) -> tensor<4xf32>
+// CHECK-DAG: %[[A:.*]] = stablehlo.transpose %[[WIDE]], dims = [1, 0, 2, 3]
+// CHECK-DAG: %[[B:.*]] = stablehlo.broadcast_in_dim %[[HEADS]], dims = [0]
+// CHECK: %[[RESULT:.*]] = stablehlo.multiply %[[A]], %[[B]]
+// CHECK: return %[[RESULT]]
+func.func @mask_of_heads(%x: tensor<2x4x8x6xbf16>, %m: tensor<4xbf16>) -> tensor<4x2x8x6xf32> {
+  %0 = stablehlo.dot_general %x, %m, batching_dims = [1] x [0], contracting_dims = [] x [] : (tensor<2x4x8x6xbf16>, tensor<4xbf16>) -> tensor<4x2x8x6xf32>
+  return %0 : tensor<4x2x8x6xf32>
+}
+
+// -----
+
 // Positions of NumPy: 10 + 2 * row - column.
 // CHECK-LABEL: @positions
 // CHECK-DAG: %[[ROW:.*]] = stablehlo.iota dim = 0 : tensor<8x8xi32>
