@@ -105,6 +105,7 @@ private:
   bool isQuery(linalg::GenericOp op, unsigned loop, unsigned other) const;
   std::optional<unsigned> loopOfRows(unsigned a, unsigned b) const;
   bool setLoops(linalg::GenericOp op, const Mask &mask);
+  std::optional<unsigned> queriesOf(linalg::GenericOp op) const;
   bool findKeyLoops(linalg::GenericOp start, unsigned loop);
   SmallVector<int64_t> bounds() const;
   bool findBand();
@@ -407,6 +408,15 @@ bool Finder::findBand() {
   return false;
 }
 
+/// Returns the loop of `op` over queries, if it has one.
+std::optional<unsigned> Finder::queriesOf(linalg::GenericOp op) const {
+  auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  if (!dims || found.queryLoop >= static_cast<unsigned>(dims.size()) ||
+      dims[found.queryLoop] < 0)
+    return std::nullopt;
+  return dims[found.queryLoop];
+}
+
 /// Follows the dimension of keys through local buffers that have queries, too,
 /// to all ops.
 bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
@@ -419,13 +429,13 @@ bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
         domainLoopOf(op, keys) !=
             (found.keyLoop ? static_cast<int>(*found.keyLoop) : -1))
       return false;
-    auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+    std::optional<unsigned> queries = queriesOf(op);
     for (OpOperand &operand : op->getOpOperands()) {
       Value buffer = operand.get();
       AffineMap map = op.getMatchingIndexingMap(&operand);
       if (!buffer.getDefiningOp<memref::AllocOp>() ||
-          !map.isFunctionOfDim(keys) || !dims || dims[found.queryLoop] < 0 ||
-          !map.isFunctionOfDim(dims[found.queryLoop]))
+          !map.isFunctionOfDim(keys) || !queries ||
+          !map.isFunctionOfDim(*queries))
         continue;
       std::optional<unsigned> place = plainPosition(map, keys);
       if (!place)
@@ -457,11 +467,9 @@ bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
       }
     }
   }
-  for (auto [op, keys] : loops) {
-    auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
-    if (dims && found.queryLoop < dims.size() && dims[found.queryLoop] >= 0)
+  for (auto [op, keys] : loops)
+    if (queriesOf(cast<linalg::GenericOp>(op)))
       found.keyLoops[op] = keys;
-  }
   return true;
 }
 
@@ -475,8 +483,7 @@ bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
 bool Finder::areSame(linalg::GenericOp op, Value a, Value b) const {
   if (a == b)
     return true;
-  auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
-  unsigned keys = found.keyLoops.lookup(op), queries = dims[found.queryLoop];
+  unsigned keys = found.keyLoops.lookup(op), queries = *queriesOf(op);
   auto first = dyn_cast<BlockArgument>(a), second = dyn_cast<BlockArgument>(b);
   if (first && second) {
     OpOperand &lhs = op->getOpOperand(first.getArgNumber()),
@@ -766,9 +773,8 @@ Pair Finder::argumentOf(linalg::GenericOp op, BlockArgument argument) const {
 /// read those of hidden pairs unless the result is local.
 bool Finder::isOfPairs(linalg::GenericOp op, unsigned result) {
   AffineMap map = op.getMatchingIndexingMap(&op.getDpsInitsMutable()[result]);
-  auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
   return map.isFunctionOfDim(found.keyLoops.lookup(op)) &&
-         map.isFunctionOfDim(dims[found.queryLoop]);
+         map.isFunctionOfDim(*queriesOf(op));
 }
 
 /// Returns true if hidden pairs do not change the values of a result that

@@ -185,6 +185,7 @@ protected:
   virtual LogicalResult emitParts() { return emitParts(0, parts.size()); }
   LogicalResult emitParts(size_t first, size_t end);
   Value rowsSeeKeys(OpOperand &operand);
+  unsigned partsBeforeCheck() const;
   FailureOr<Value> emitCheckedParts();
   FailureOr<Value> emitKeys(int64_t count, Value first);
   FailureOr<Value> emitFewKeys(Value seen, ArrayRef<int64_t> counts);

@@ -59,6 +59,12 @@ void TaskLowering::shareScratch() {
   for (linalg::FillOp fill : firstFills)
     if (auto sum = locals.find(fill.getOutputs()[0]); sum != locals.end())
       sum->second.lifetime = {0, static_cast<unsigned>(parts.size())};
+  // All values of rows are checked together.
+  if (band)
+    for (OpOperand *row : band->rowsToCheck)
+      if (auto local = locals.find(row->get()); local != locals.end())
+        local->second.lifetime.last =
+            std::max(local->second.lifetime.last, partsBeforeCheck());
 
   SmallVector<Local *> overwritten; // by each local, or null
   llvm::SmallPtrSet<Local *, 8> taken;

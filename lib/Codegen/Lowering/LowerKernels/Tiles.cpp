@@ -206,21 +206,29 @@ Value KernelLowering::rowsSeeKeys(OpOperand &operand) {
   return check(0, arith::ConstantIntOp::create(builder, loc, 1, 1));
 }
 
-/// Emits the parts for the current keys. Those behind the values of rows run
-/// only if these show that every row has a visible key; returns whether they
-/// do.
-FailureOr<Value> KernelLowering::emitCheckedParts() {
-  size_t known = 0;
+/// Returns how many parts compute values of rows that are checked.
+unsigned KernelLowering::partsBeforeCheck() const {
+  unsigned count = 0;
   for (OpOperand *row : band->rowsToCheck)
     for (Operation *user : row->get().getUsers())
       if (auto writer = dyn_cast<linalg::GenericOp>(user);
           writer && llvm::is_contained(writer.getDpsInits(), row->get()))
-        known = std::max<size_t>(known, partOf(writer, parts).value_or(0) + 1);
+        count = std::max(count, partOf(writer, parts).value_or(0) + 1);
+  return count;
+}
+
+/// Emits the parts for the current keys. Those behind the values of rows run
+/// only if these show that every row has a visible key; returns whether they
+/// do.
+FailureOr<Value> KernelLowering::emitCheckedParts() {
+  unsigned known = partsBeforeCheck();
   if (failed(emitParts(0, known)))
     return failure();
   Value all = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  llvm::SmallDenseSet<Value> checked;
   for (OpOperand *row : band->rowsToCheck)
-    all = arith::AndIOp::create(builder, loc, all, rowsSeeKeys(*row));
+    if (checked.insert(row->get()).second)
+      all = arith::AndIOp::create(builder, loc, all, rowsSeeKeys(*row));
   auto ifOp = scf::IfOp::create(builder, loc, all);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(ifOp.thenBlock()->getTerminator());
