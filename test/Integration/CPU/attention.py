@@ -119,6 +119,14 @@ def shared_key(q, k, v, extra):
     return jnp.einsum("bhqk,bkhd->bqhd", weights, v)
 
 
+def shifted_windows(q, k, v, extra):
+    """The mask of each window is added to scores that are reshaped for it, as in Swin."""
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / 3
+    mask = jnp.asarray(np.where(np.random.default_rng(1).random((2, q.shape[1], k.shape[1])) < 0.3, -100.0, 0.0), jnp.float32)
+    scores = (scores.reshape(-1, 2, *scores.shape[1:]) + mask[None, :, None]).reshape(scores.shape)
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, axis=-1), v)
+
+
 def narrow_positions(q, k, v, extra):
     """Positions that wrap around, so that no band is hidden."""
     rows, columns = (x.astype(jnp.int8) for x in positions(q, k))
@@ -639,6 +647,7 @@ CASES = {
     "long causal": Case(causal, queries=600, keys=600, key_counts=("[128, 256, 384, 512, 600]",)),
     "long tril": Case(tril, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "shared key": Case(shared_key),
+    "shifted windows": Case(shifted_windows, batch=4),
     "narrow positions": Case(narrow_positions, queries=200, keys=200),
     "long off by one": Case(causal_off_by_one, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long selected dropout": Case(selected_dropout, wide=False, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),

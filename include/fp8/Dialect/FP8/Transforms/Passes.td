@@ -386,6 +386,9 @@ def FP8SplitHeads : Pass<"fp8-split-heads", "::mlir::ModuleOp"> {
     changes no arithmetic. Blocks in which no reshape of scores splits or merges
     dimensions stay as they are.
 
+    Scores that are reshaped for elementwise ops (to add the mask of shifted
+    windows) and then back keep their shape; the mask is reshaped instead.
+
     If each row of scores has one more element beside its keys (a sink), which
     is concatenated before the softmax and dropped after it, the pass computes
     the two apart. Sums over a row then add the sink's element at the end.
@@ -408,7 +411,7 @@ def FP8SplitHeads : Pass<"fp8-split-heads", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
   let statistics = [
-    Statistic<"numSplit", "num-split", "Number of ops whose dimensions were split">
+    Statistic<"numSplit", "num-split", "Number of ops whose dimensions were split or kept">
   ];
 }
 

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KeepShapes.h"
 #include "Scores.h"
 #include "SplitKeys.h"
 
@@ -436,7 +437,8 @@ struct SplitHeads : fp8::impl::FP8SplitHeadsBase<SplitHeads> {
     SmallVector<Block *> blocks;
     getOperation().walk([&](Block *block) { blocks.push_back(block); });
     for (Block *block : blocks)
-      numSplit += splitKeys(*block) + HeadSplitter(*block).run();
+      numSplit +=
+          keepShapes(*block) + splitKeys(*block) + HeadSplitter(*block).run();
   }
 };
 } // namespace
