@@ -483,9 +483,12 @@ static int64_t dimBefore(Operation *op, int64_t dim) {
 /// which it follows: of a batched product of two activations that has several
 /// rows and columns.
 bool Analyzer::isBatchOfScores(Value value, int64_t dim) const {
+  // No more ops are between scores and what mixes them; a residual stream has
+  // as many as the model has layers.
+  constexpr unsigned kMostValues = 256;
   llvm::SetVector<std::pair<Value, int64_t>> seen;
   seen.insert({value, dim});
-  for (unsigned i = 0; i < seen.size(); ++i) {
+  for (unsigned i = 0; i < std::min<size_t>(seen.size(), kMostValues); ++i) {
     auto [from, place] = seen[i];
     for (Value source : getFlowSources(from))
       if (shapeOf(source) == shapeOf(from))
@@ -574,8 +577,8 @@ void Analyzer::classifyWithWeight(unsigned index) {
   }
   if (!forward && same.empty()) {
     info.role = DotRole::Other;
-    info.why = "not a linear layer: reads a parameter, but no forward dot with "
-               "this parameter precedes it";
+    info.why = "not a linear layer: reads a parameter of which no forward dot "
+               "is one";
     return;
   }
 
