@@ -81,14 +81,6 @@ static double costOfTile(int64_t m, int64_t vectors, int64_t rows,
          i * one(rows, nRest) + one(mRest, nRest);
 }
 
-/// The most columns of a register tile, in vectors.
-static int64_t maxColumns(const TargetInfo &target) {
-  return target.vectorBits == 512 ? 4 : 3;
-}
-/// The same for tiles in the registers of AMX: two of each operand, and their
-/// four products.
-constexpr int64_t kMaxColumnsInTiles = 2;
-
 /// Returns true if the rows of the lhs are adjacent in memory.
 static bool hasAdjacentRows(const Plan &plan) {
   unsigned lhs = plan.operand[0];
@@ -102,12 +94,14 @@ static void chooseRegisterTile(Type lhsType, const TargetInfo &target,
   int64_t vectors = llvm::divideCeil(plan.n.size, plan.lanes);
   if (plan.inTiles) {
     plan.rows = std::min(plan.m.size, 2 * kTileRows);
-    plan.columns = std::min(vectors, kMaxColumnsInTiles);
+    // Two tiles of each operand, and their four products.
+    plan.columns = std::min<int64_t>(vectors, 2);
     return;
   }
   int64_t registers = target.vectorBits == 512 ? 32 : 16;
   double best = std::numeric_limits<double>::max();
-  for (int64_t columns = 1; columns <= std::min(maxColumns(target), vectors);
+  int64_t maxColumns = target.vectorBits == 512 ? 4 : 3;
+  for (int64_t columns = 1; columns <= std::min(maxColumns, vectors);
        ++columns) {
     int64_t maxRows = std::min<int64_t>(
         {(registers - columns - 1) / columns, plan.m.size, 16});
@@ -153,13 +147,12 @@ static void fixBlocks(linalg::GenericOp op, Plan &plan, int64_t maxK) {
 }
 
 /// Chooses the extent of a block of k. Each block has sums of its own, so the
-/// bits of the result depend on the extent, and it must not depend on the tile.
-static void chooseBlocks(linalg::GenericOp op, int64_t columns, Plan &plan) {
-  // A panel of rhs of so many vectors, the widest one, stays in the first-level
-  // cache: 32 KiB. Blocks are split into chunks of 4 vectors.
-  int64_t maxK = 8192 / (columns * plan.lanes) * plan.pack;
-  int64_t chunk = 4 * plan.lanes * plan.pack;
-  maxK = std::max<int64_t>(llvm::alignDown(maxK, chunk), chunk);
+/// bits of the result depend on the extent, and it must depend neither on the
+/// tile nor on how long vectors are.
+static void chooseBlocks(linalg::GenericOp op, Plan &plan) {
+  // A panel of rhs stays in the first-level cache, or nearly so if it has the
+  // longest vectors. Blocks are split into chunks of 4 of these.
+  int64_t maxK = 256 * plan.pack, chunk = 64 * plan.pack;
   int64_t blocks = llvm::divideCeil(plan.k.size, maxK);
   plan.kc = plan.k.size;
   if (blocks > 1)
@@ -257,7 +250,7 @@ FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
                  extentOf(*loops, dims->n) >= kTileRows &&
                  plan.k.size >= 2 * kTileRows;
   chooseRegisterTile(lhsType, target, plan);
-  chooseBlocks(op, tiles ? kMaxColumnsInTiles : maxColumns(target), plan);
+  chooseBlocks(op, plan);
   chooseLhsForm(lhsType, plan);
   chooseScratch(rhsType, target, plan);
   return plan;
