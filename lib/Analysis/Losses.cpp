@@ -146,6 +146,12 @@ SmallVector<Value> SignatureAnalyzer::findGradientDots(
   return out;
 }
 
+/// Whether a result has the type of a loss and is no state.
+bool SignatureAnalyzer::couldBeLoss(const SignatureResult &result) const {
+  return !argOfResult[result.index] && isScalar(result.type) &&
+         isFloat(result.type);
+}
+
 /// Finds scalars that gradients could flow from to state that `learns`, and
 /// that are not computed from gradients themselves (such as their norm). A loss
 /// may read weights that the step has just updated for another loss.
@@ -154,8 +160,7 @@ SignatureAnalyzer::findLossCandidates(const Dependence &onGradients,
                                       function_ref<bool(unsigned)> learns) {
   std::vector<Candidate> candidates;
   for (const SignatureResult &result : signature.results) {
-    if (argOfResult[result.index] || !isScalar(result.type) ||
-        !isFloat(result.type) ||
+    if (!couldBeLoss(result) ||
         onGradients.dependsOnAny(returned[result.index]))
       continue;
     Candidate candidate{result.index, returned[result.index], {}, {}};
@@ -394,8 +399,7 @@ InFlightDiagnostic SignatureAnalyzer::emitNoLoss() {
 bool SignatureAnalyzer::forgetGradientsOfAllScalars() {
   SmallVector<Value> scalars;
   for (const SignatureResult &result : signature.results)
-    if (!argOfResult[result.index] && isScalar(result.type) &&
-        isFloat(result.type))
+    if (couldBeLoss(result))
       scalars.push_back(returned[result.index]);
   for (Value gradient : gradientValues) {
     Dependence onIt(func, {gradient}, carried, /*together=*/true);

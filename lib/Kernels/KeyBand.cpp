@@ -63,6 +63,7 @@ struct Known {
   bool isBias() const {
     return isFiniteScore() || isHidden() || kind == Bias || kind == Row;
   }
+  bool isOfRow() const { return kind == Row || kind == Constant; }
 };
 
 /// A value at pairs whose key is too late, at those whose key is too early, and
@@ -591,6 +592,16 @@ static Known select(const Known &condition, const Known &a, const Known &b) {
   return condition.number != 0 ? a : b;
 }
 
+/// Returns what is known of a value that is computed from two others, and may
+/// be a bias if both are.
+static Known combine(const Known &a, const Known &b, bool mayBeBias) {
+  if (a.isFiniteScore() && b.isFiniteScore())
+    return {Known::Score};
+  if (a.isOfRow() && b.isOfRow())
+    return {Known::Row};
+  return mayBeBias && a.isBias() && b.isBias() ? Known{Known::Bias} : Known();
+}
+
 /// Returns what is known of a product or quotient; zero times anything is zero.
 static Known multiply(const Known &a, const Known &b, bool isQuotient) {
   if (a.is(0) || (!isQuotient && b.is(0)))
@@ -598,15 +609,8 @@ static Known multiply(const Known &a, const Known &b, bool isQuotient) {
   if (a.kind == Known::Constant && b.kind == Known::Constant)
     return Known::constant(isQuotient ? a.number / b.number
                                       : a.number * b.number);
-  if (a.isFiniteScore() && b.isFiniteScore())
-    return {Known::Score};
-  bool areOfRow = (a.kind == Known::Row || a.kind == Known::Constant) &&
-                  (b.kind == Known::Row || b.kind == Known::Constant);
-  if (areOfRow)
-    return {Known::Row};
   // A mask's constant has no known sign after a product.
-  bool areBiases = a.isBias() && b.isBias() && !a.isHidden() && !b.isHidden();
-  return areBiases ? Known{Known::Bias} : Known();
+  return combine(a, b, !a.isHidden() && !b.isHidden());
 }
 
 /// Returns what is known of a sum or difference.
@@ -623,23 +627,7 @@ static Known add(const Known &a, const Known &b, bool isDifference) {
   if (!isDifference &&
       ((a.isHidden() && b.isBias()) || (b.isHidden() && a.isBias())))
     return {Known::Hidden};
-  if (a.isFiniteScore() && b.isFiniteScore())
-    return {Known::Score};
-  bool areOfRow = (a.kind == Known::Row || a.kind == Known::Constant) &&
-                  (b.kind == Known::Row || b.kind == Known::Constant);
-  if (areOfRow)
-    return {Known::Row};
-  bool areBiases = a.isBias() && b.isBias() && !(isDifference && b.isHidden());
-  return areBiases ? Known{Known::Bias} : Known();
-}
-
-/// Returns what is known of the larger or smaller one.
-static Known choose(const Known &a, const Known &b) {
-  if (a.isFiniteScore() && b.isFiniteScore())
-    return {Known::Score};
-  bool areOfRow = (a.kind == Known::Row || a.kind == Known::Constant) &&
-                  (b.kind == Known::Row || b.kind == Known::Constant);
-  return areOfRow ? Known{Known::Row} : Known();
+  return combine(a, b, !(isDifference && b.isHidden()));
 }
 
 static Known exponentiate(const Known &x) {
@@ -705,8 +693,9 @@ Known Finder::evaluate(Operation &op, unsigned which,
       .Case<arith::SubFOp, arith::SubIOp>(
           [&](Operation *) { return add(known(0), known(1), true); })
       .Case<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp,
-            arith::MinNumFOp>(
-          [&](Operation *) { return choose(known(0), known(1)); })
+            arith::MinNumFOp>([&](Operation *) {
+        return combine(known(0), known(1), /*mayBeBias=*/false);
+      })
       .Case<arith::NegFOp>(
           [&](Operation *) { return add(Known::constant(0), known(0), true); })
       .Case<math::ExpOp, math::Exp2Op>(

@@ -448,35 +448,25 @@ void Analyzer::findContracted(WeightDot &dot) {
 }
 
 /// Returns the dimension of the operand that dimension `dim` of the only result
-/// of `op` is; -1 if it is none, or not known.
+/// of `op` is, with the same extent; -1 if it is none, or not known.
 static int64_t dimBefore(Operation *op, int64_t dim) {
   Value from = op->getOperand(0), to = op->getResult(0);
-  if (auto transpose = dyn_cast<stablehlo::TransposeOp>(op))
-    return transpose.getPermutation()[dim];
-  if (auto broadcast = dyn_cast<stablehlo::BroadcastInDimOp>(op)) {
-    ArrayRef<int64_t> dims = broadcast.getBroadcastDimensions();
-    const int64_t *found = llvm::find(dims, dim);
-    return found == dims.end() ? -1 : found - dims.begin();
-  }
   if (auto reduce = dyn_cast<stablehlo::ReduceOp>(op)) {
-    for (int64_t before = 0;
-         before < cast<ShapedType>(from.getType()).getRank(); ++before)
+    for (int64_t before : llvm::seq<int64_t>(shapeOf(from).size()))
       if (!llvm::is_contained(reduce.getDimensions(), before) && dim-- == 0)
         return before;
     return -1;
   }
-  if (isa<stablehlo::ReshapeOp>(op)) {
-    // The same extent behind as many elements.
-    auto before = [](ArrayRef<int64_t> shape, int64_t count) {
-      return ShapedType::getNumElements(shape.take_front(count));
-    };
-    for (auto [place, size] : llvm::enumerate(shapeOf(from)))
-      if (size == shapeOf(to)[dim] &&
-          before(shapeOf(from), place) == before(shapeOf(to), dim))
-        return place;
+  if (!isa<stablehlo::TransposeOp, stablehlo::BroadcastInDimOp,
+           stablehlo::ReshapeOp, stablehlo::SliceOp, stablehlo::DynamicSliceOp>(
+          op))
     return -1;
-  }
-  return isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp>(op) ? dim : -1;
+  llvm::SmallBitVector before = getDimSets({to, from})[dim];
+  int64_t first = before.find_first();
+  bool isWhole =
+      before.count() == 1 && (!isa<stablehlo::ReshapeOp>(op) ||
+                              shapeOf(from)[first] == shapeOf(to)[dim]);
+  return isWhole ? first : -1;
 }
 
 /// Whether a dimension of `value` is one of batches or heads of the scores from

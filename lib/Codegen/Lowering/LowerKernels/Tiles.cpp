@@ -217,14 +217,16 @@ unsigned KernelLowering::partsBeforeCheck() const {
   return count;
 }
 
-/// Emits the parts for the current keys. Those behind the values of rows run
-/// only if these show that every row has a visible key; returns whether they
-/// do.
+/// Emits the parts for the current keys. Those behind the values of rows that
+/// are checked run only if these show that every row has a visible key; returns
+/// whether they do.
 FailureOr<Value> KernelLowering::emitCheckedParts() {
+  Value all = arith::ConstantIntOp::create(builder, loc, 1, 1);
+  if (band->rowsToCheck.empty())
+    return failed(emitParts()) ? FailureOr<Value>() : all;
   unsigned known = partsBeforeCheck();
   if (failed(emitParts(0, known)))
     return failure();
-  Value all = arith::ConstantIntOp::create(builder, loc, 1, 1);
   llvm::SmallDenseSet<Value> checked;
   for (OpOperand *row : band->rowsToCheck)
     if (checked.insert(row->get()).second)
@@ -242,12 +244,7 @@ FailureOr<Value> KernelLowering::emitCheckedParts() {
 FailureOr<Value> KernelLowering::emitKeys(int64_t count, Value first) {
   numKeys = count;
   firstKey = first;
-  FailureOr<Value> isDone =
-      band->rowsToCheck.empty()
-          ? FailureOr<Value>(arith::ConstantIntOp::create(builder, loc, 1, 1))
-          : emitCheckedParts();
-  if (band->rowsToCheck.empty() && failed(emitParts()))
-    isDone = failure();
+  FailureOr<Value> isDone = emitCheckedParts();
   numKeys.reset();
   firstKey = nullptr;
   return isDone;
