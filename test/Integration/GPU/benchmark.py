@@ -61,8 +61,9 @@ def operands(kernel, m, n, k):
     """Returns the operands of a dot in float64, and its result as the manifest describes it."""
     described = json.loads((kernel / "kernels.json").read_text())
     entry, period = described["kernels"][0], described["period"]
-    data = np.frombuffer((kernel / f"{entry['name']}.in").read_bytes()[: 2 * period], ml_dtypes.float8_e4m3fn).astype(np.float64)
-    return np.resize(data[:period], (m, k)), np.resize(data[period:], (n, k)).T, entry["arguments"][2]
+    data = np.frombuffer((kernel / f"{entry['name']}.in").read_bytes(), ml_dtypes.float8_e4m3fn).astype(np.float64)
+    first = min(period, m * k)
+    return np.resize(data[:first], (m, k)), np.resize(data[first : first + min(period, n * k)], (n, k)).T, entry["arguments"][2]
 
 
 def add_like_hopper(a, b, bits=13):

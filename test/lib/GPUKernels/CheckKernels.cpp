@@ -556,7 +556,8 @@ static void writeTensorMap(TensorMapAttr map, llvm::json::OStream &json) {
 }
 
 /// Writes a kernel as benchmarks/gpu reads it. Inputs repeat a block of kPeriod
-/// elements; a result has the bytes of elements spread over it.
+/// elements, of which a small input has only its own; a result has the bytes of
+/// elements spread over it.
 void Checker::writeSamples(const KernelInfo &kernel,
                            llvm::json::OStream &json) {
   std::mt19937_64 random(kernel.types.size());
@@ -565,8 +566,8 @@ void Checker::writeSamples(const KernelInfo &kernel,
   for (MemRefType type : kernel.types) {
     auto block = MemRefType::get({kPeriod}, type.getElementType());
     Bytes own = randomBytes(block, random, kernel.signs()), all;
-    blocks.append(own.begin(), own.end());
     size_t bytes = type.getNumElements() * elementBytes(type.getElementType());
+    blocks.append(own.begin(), own.begin() + std::min(own.size(), bytes));
     while (all.size() < bytes)
       all.insert(all.end(), own.begin(),
                  own.begin() + std::min(own.size(), bytes - all.size()));
