@@ -327,6 +327,11 @@ def FormKernels : Pass<"fp8-form-kernels", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"dotTile", "dot-tile", "int64_t", "0",
+           "Join nothing to a dot that needs more rows or columns of its result "
+           "at once, as a GPU's blocks have (0: no limit)">
+  ];
   let dependentDialects = ["::mlir::fp8::FP8Dialect",
                            "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect",

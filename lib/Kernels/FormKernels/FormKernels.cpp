@@ -50,6 +50,8 @@ namespace {
 
 class FormKernels : public fp8::impl::FormKernelsBase<FormKernels> {
 public:
+  using FormKernelsBase::FormKernelsBase;
+
   void runOnOperation() override {
     numKernels = 0;
     for (auto func :
@@ -85,7 +87,7 @@ private:
   LogicalResult form(func::FuncOp func,
                      const llvm::StringMap<BlockArgument> &arguments,
                      Block &block) {
-    KernelGroups groups(block);
+    KernelGroups groups(block, dotTile);
     if (failed(groups.form()))
       return failure();
     SmallVector<unsigned> order = groups.order();

@@ -330,6 +330,9 @@ bool KernelGroups::isWorthJoining(const KernelGroup &producer,
   bool small = producer.work + consumer.work <= kSmallWork;
   if (!small && volume(domain) < std::min(kMinTasks, before))
     return false;
+  if (!small && dotTile && producer.contraction &&
+      volume(producer.domain) > dotTile * volume(domain))
+    return false;
   if (!domain.empty())
     return true;
   // A contraction keeps a row loop, over which tasks share a packed panel.

@@ -58,7 +58,10 @@ struct KernelGroup {
 /// The groups of one block.
 class KernelGroups {
 public:
-  explicit KernelGroups(Block &block) : block(block) {}
+  /// A kernel has at most `dotTile` rows or columns of a dot that are not in its
+  /// domain; 0 is no limit.
+  KernelGroups(Block &block, int64_t dotTile)
+      : block(block), dotTile(dotTile) {}
 
   /// Forms the groups; fails on an op that no kernel can hold.
   LogicalResult form();
@@ -95,6 +98,7 @@ private:
                   MutableArrayRef<int> mapping);
 
   Block &block;
+  int64_t dotTile;
   SmallVector<KernelNode> nodes;
   SmallVector<KernelGroup> groups;
   DenseMap<Operation *, unsigned> nodeOf; // also of attached ops
