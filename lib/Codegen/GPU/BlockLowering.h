@@ -98,6 +98,12 @@ private:
   Value placeLocal(const Local &local, MemRefType type) override;
   Value viewLocal(const Local &local, MemRefType type);
   LogicalResult emitDot(linalg::GenericOp op) override;
+  LogicalResult beginBlocks(ArrayRef<int64_t> largest) override;
+  LogicalResult endBlocks(ArrayRef<int64_t> largest) override;
+  FailureOr<std::pair<ContractionTile, DotPlan>>
+  tileOfDot(linalg::GenericOp op);
+  std::optional<int64_t> keptSums(linalg::GenericOp op,
+                                  ArrayRef<int64_t> largest);
   void emitFill(linalg::FillOp fill) override;
   void emitIrregular(Operation *nest) override;
   Value firstRow();
@@ -192,6 +198,9 @@ private:
   /// The alignment of that offset.
   int64_t dotAlignment = kLocalAlignment;
   BlockArgument sharedArgument, scratchArgument;
+  /// The sums that stay in registers while a block runs the last loop of its
+  /// domain, by the dot that computes them.
+  llvm::MapVector<Operation *, Value> kept;
   // With TMA.
   SmallVector<TensorMapAttr> maps;
   SmallVector<BlockArgument> mapArguments;

@@ -291,9 +291,22 @@ DotEmitter::Values DotEmitter::sumOuterK(ArrayRef<Dim> dims, Places places,
   });
 }
 
+DotEmitter::Values DotEmitter::loadKept() {
+  Values sums;
+  for (int64_t i = 0; i < plan.sumsPerThread(); ++i)
+    sums.push_back(memref::LoadOp::create(b, loc, kept, cst(i)));
+  return sums;
+}
+
 void DotEmitter::tile(Places places, Value firstRow, Value firstColumn) {
   first = {firstRow, firstColumn};
-  storeSums(sumOuterK(plan.outerK, places, zeros()), places);
+  if (storesKept)
+    return storeSums(loadKept(), places);
+  Values sums = sumOuterK(plan.outerK, places, kept ? loadKept() : zeros());
+  if (!kept)
+    return storeSums(sums, places);
+  for (auto [i, sum] : llvm::enumerate(sums))
+    memref::StoreOp::create(b, loc, sum, kept, cst(i));
 }
 
 void DotEmitter::tiles(Places places) {
@@ -311,12 +324,18 @@ void DotEmitter::forOuter(ArrayRef<Dim> dims, Places places) {
   });
 }
 
-LogicalResult DotEmitter::emit(const ContractionTile &tile) {
+LogicalResult DotEmitter::storeKept(const ContractionTile &tile, Value kept) {
+  storesKept = true;
+  return emit(tile, kept);
+}
+
+LogicalResult DotEmitter::emit(const ContractionTile &tile, Value kept) {
   FailureOr<contraction::Places> start = place(tile);
   if (failed(start))
     return failure();
   Places places = {*start, firstCoordinates(tile)};
-  accumulates = tile.accumulate;
+  this->kept = kept;
+  accumulates = tile.accumulate && !kept;
   auto type = cast<MemRefType>(tile.scratch.getType());
   auto view = [&](Type element) -> Value {
     int64_t bytes = element.getIntOrFloatBitWidth() / 8;

@@ -27,8 +27,12 @@ public:
       : PlaceBuilder(b, loc, plan.scaled), plan(plan), ring(ring),
         thread(thread) {}
 
-  /// Emits the dot of `tile`, whose scratch is shared memory.
-  LogicalResult emit(const ContractionTile &tile);
+  /// Emits the dot of `tile`, whose scratch is shared memory. If `kept` is not
+  /// null, it has a sum for each one of this thread, to which the dot adds.
+  LogicalResult emit(const ContractionTile &tile, Value kept = Value());
+
+  /// Stores kept sums as the result of `tile`.
+  LogicalResult storeKept(const ContractionTile &tile, Value kept);
 
 private:
   using Values = SmallVector<Value>;
@@ -122,6 +126,7 @@ private:
                        int64_t step);
   Values mma(ValueRange lhs, ValueRange rhs, Value sum);
   Values zeros();
+  Values loadKept();
   void addScaled(Values &sums, ValueRange part, Places places, Value k0);
   void storeSums(ValueRange sums, Places places);
 
@@ -145,6 +150,9 @@ private:
   TmaRing *ring;
   /// If true, the sums are added to the values in the result.
   bool accumulates = false;
+  /// The sums of this thread that stay in registers from one tile to the next.
+  Value kept;
+  bool storesKept = false;
   Value thread, lane, warpRow, warpColumn;
   Value shared;
   std::array<Value, 2> elements; // shared memory as operand elements

@@ -148,15 +148,33 @@ bool gpu_codegen::multipliesMatrices(linalg::GenericOp dot) {
   return plan.multiplier != Multiplier::FMA;
 }
 
-/// Chooses whether lines are along k in global and in shared memory. `mma.sync`
-/// loads 16-bit fragments from lines along k or along the rows; all others need
-/// lines along k.
+/// Chooses whether lines are along k in global and in shared memory. Tensor
+/// cores read 16-bit elements from lines along k or along the rows; all others
+/// need lines along k.
 static void chooseLines(DotPlan &plan) {
   for (auto [own, stride] : llvm::zip(plan.operands, plan.k.strides)) {
     own.alongK = stride == 1;
-    own.linesAlongK = own.alongK || plan.multiplier != Multiplier::MmaSync ||
+    own.linesAlongK = own.alongK || plan.multiplier == Multiplier::FMA ||
                       plan.elementBytes() != 2;
   }
+}
+
+/// Lines along the rows need a swizzle for `wgmma`, whose pattern must begin
+/// with each tile.
+static void checkLines(DotPlan &plan) {
+  auto fits = [&](unsigned operand) {
+    return plan.operands[operand].linesAlongK ||
+           plan.lineBytes(operand) >= kMmaBytes;
+  };
+  auto isAligned = [&](unsigned operand) {
+    return plan.stageSize(operand) % kWgmmaAlignment == 0;
+  };
+  auto isAlongRows = [](const OperandPlan &own) { return !own.linesAlongK; };
+  if (!plan.usesWgmma() || llvm::none_of(plan.operands, isAlongRows) ||
+      (fits(0) && fits(1) && isAligned(0) && isAligned(1)))
+    return;
+  for (OperandPlan &own : plan.operands)
+    own.linesAlongK = true;
 }
 
 /// Chooses the operands that `cp.async` copies: those in global memory that are
@@ -212,7 +230,7 @@ static std::string whyNotByTma(const OperandPlan &own, Type local,
     return "the block computes it";
   if (own.from != own.to)
     return "it is converted";
-  if (!own.alongK)
+  if (own.alongK != own.linesAlongK)
     return "it is not contiguous along k";
   if (alignment % kPiece != 0)
     return "it may begin at an address that is no multiple of 16 bytes";
@@ -316,6 +334,7 @@ FailureOr<DotPlan> gpu_codegen::makeDotPlan(
           : std::min(kStageBytes, runBytes);
   chooseLines(plan);
   chooseTile(rows, columns, plan);
+  checkLines(plan);
   findSharedScales(whole, plan);
   for (unsigned i = 0; i < 2; ++i)
     chooseAccess(*loops, i, alignments[i], plan);

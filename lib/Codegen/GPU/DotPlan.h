@@ -5,6 +5,8 @@
 
 #include "TensorMaps.h"
 
+#include "llvm/Support/MathExtras.h"
+
 namespace mlir::fp8::gpu_codegen {
 
 using contraction::Dim;
@@ -86,13 +88,26 @@ struct DotPlan {
   int64_t stageDepth() const { return stageBytes / elementBytes(); }
   bool usesWgmma() const { return multiplier == Multiplier::Wgmma; }
   /// Returns the number of lines of an operand's tile in shared memory, or the
-  /// bytes of each. A line is a row, or one element along k of all rows.
+  /// bytes of each. A line is a row, or one element along k of all rows. For
+  /// `wgmma` a line is at most as long as a swizzle: rows are divided into
+  /// bands, whose lines follow one another.
   int64_t lines(unsigned operand) const {
-    return operands[operand].linesAlongK ? extentOf(operand) : stageDepth();
+    return operands[operand].linesAlongK ? extentOf(operand)
+                                         : bands(operand) * stageDepth();
   }
   int64_t lineBytes(unsigned operand) const {
     return operands[operand].linesAlongK ? stageBytes
-                                         : extentOf(operand) * elementBytes();
+                                         : bandRows(operand) * elementBytes();
+  }
+  /// The rows of a band, and the number of bands. Without bands, there is one.
+  int64_t bandRows(unsigned operand) const {
+    int64_t most = kWgmmaStageBytes / elementBytes();
+    return usesWgmma() && !operands[operand].linesAlongK
+               ? std::min(extentOf(operand), most)
+               : extentOf(operand);
+  }
+  int64_t bands(unsigned operand) const {
+    return extentOf(operand) / bandRows(operand);
   }
   /// Returns the distance between two lines in bytes. Accesses read 16 bytes of
   /// eight lines at once, which must lie in different banks: for FMA a gap
@@ -121,9 +136,13 @@ struct DotPlan {
   }
   int64_t stageSize() const { return stageSize(0) + stageSize(1); }
   /// Returns the bytes of all stages, and of the two barriers of each that TMA
-  /// needs, which follow them.
+  /// needs, which follow them. Without TMA, every run begins with the first
+  /// stage, and may need fewer.
   int64_t getSharedBytes() const {
-    return stages * (stageSize() + (tma ? 2 * kBarrierBytes : 0));
+    if (tma)
+      return stages * (stageSize() + 2 * kBarrierBytes);
+    return std::min<int64_t>(stages, llvm::divideCeil(run, stageDepth())) *
+           stageSize();
   }
 };
 

@@ -125,6 +125,10 @@ Value DotEmitter::sharedIndexOf(unsigned operand, Value row, Value depth,
   bool alongK = plan.operands[operand].linesAlongK;
   Value line = alongK ? row : depth, place = alongK ? depth : row;
   int64_t bytes = plan.elementBytes(), inPiece = kPiece / bytes;
+  if (plan.bands(operand) > 1) {
+    line = add(line, mul(div(row, plan.bandRows(operand)), plan.stageDepth()));
+    place = rem(row, plan.bandRows(operand));
+  }
   if (plan.multiplier != Multiplier::FMA) {
     Value piece = arith::XOrIOp::create(b, loc, div(place, inPiece),
                                         swizzleOf(operand, line));

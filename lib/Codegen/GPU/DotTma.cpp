@@ -1,7 +1,7 @@
 //===- DotTma.cpp - Dots whose operands TMA brings ------------------------===//
 //
 // The producer's thread and the warpgroups run the same loops. Where the
-// warpgroups multiply a stage, the producer asks for one box of each operand
+// warpgroups multiply a stage, the producer asks for the boxes of both operands
 // (PTX ISA, "Data Movement and Conversion Instructions:
 // cp.async.bulk.tensor"). Boxes have the swizzle of wgmma, and elements outside
 // of the tensor become zeros. Rows outside of the tile but inside of the tensor
@@ -49,7 +49,7 @@ Places DotEmitter::moved(Places places, const Dim &dim, Value i) {
   return places;
 }
 
-/// Asks for the boxes of the stage at `k`.
+/// Asks for the boxes of the stage at `k`, one for each band of rows.
 void DotEmitter::fillStage(Places places, Value k) {
   ring->waitUntilEmpty();
   Value barrier = ring->expect(plan.stageSize());
@@ -58,22 +58,26 @@ void DotEmitter::fillStage(Places places, Value k) {
       b.getContext(),
       static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
   for (unsigned operand = 0; operand < 2; ++operand) {
-    SmallVector<Value> coordinates = places.coordinates[operand];
-    coordinates[0] = add(coordinates[0], k);
-    Value &row = coordinates[plan.boxes[operand].rows];
-    row = add(row, first[operand]);
-    for (Value &coordinate : coordinates)
-      coordinate =
-          arith::IndexCastOp::create(b, loc, b.getI32Type(), coordinate);
-    Value target = sharedPointer(
-        b, loc, shared, operand ? add(start, plan.stageSize(0)) : start);
-    // A block is a cluster of its own.
-    target = LLVM::AddrSpaceCastOp::create(b, loc, cluster, target);
-    NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-        b, loc, target, ring->maps[operand], coordinates, barrier,
-        /*im2colOffsets=*/ValueRange(), /*multicastMask=*/Value(),
-        /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
-        NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+    const OperandBoxes &boxes = plan.boxes[operand];
+    for (int64_t band = 0; band < plan.bands(operand); ++band) {
+      SmallVector<Value> coordinates = places.coordinates[operand];
+      coordinates[boxes.k] = add(coordinates[boxes.k], k);
+      Value &row = coordinates[boxes.rows];
+      row = add(row, add(first[operand], band * plan.bandRows(operand)));
+      for (Value &coordinate : coordinates)
+        coordinate =
+            arith::IndexCastOp::create(b, loc, b.getI32Type(), coordinate);
+      int64_t offset = operand * plan.stageSize(0) +
+                       band * plan.stageSize(operand) / plan.bands(operand);
+      Value target = sharedPointer(b, loc, shared, add(start, offset));
+      // A block is a cluster of its own.
+      target = LLVM::AddrSpaceCastOp::create(b, loc, cluster, target);
+      NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+          b, loc, target, ring->maps[operand], coordinates, barrier,
+          /*im2colOffsets=*/ValueRange(), /*multicastMask=*/Value(),
+          /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
+          NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+    }
   }
   ring->advance();
 }

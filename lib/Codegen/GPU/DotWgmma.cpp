@@ -2,8 +2,9 @@
 //
 // A warpgroup multiplies 64 rows and all columns of a block's tile, 32 bytes
 // along k at a time, directly from shared memory (PTX ISA, "Asynchronous
-// Warpgroup Level Matrix Multiply-Accumulate Instructions"). The lines of both
-// tiles are along k; a line of the swizzle is one stage of a row.
+// Warpgroup Level Matrix Multiply-Accumulate Instructions"). A line of the
+// swizzle is one stage of a row. For elements of 16 bits it can also be one
+// element along k of a band of rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,16 +39,20 @@ Value DotEmitter::descriptorOf(unsigned operand, Value stage) {
   Value start = arith::AddIOp::create(
       b, loc, memref::ExtractAlignedPointerAsIndexOp::create(b, loc, shared),
       mul(stage, plan.stageSize()));
+  int64_t groupBytes = plan.stageSize(0) * kWgmmaRows / plan.tileRows;
   start = operand ? add(start, plan.stageSize(0))
-                  : add(start, mul(div(thread, kWarpgroup),
-                                   kWgmmaRows * plan.stageBytes));
+                  : add(start, mul(div(thread, kWarpgroup), groupBytes));
   start = div(rem(start, kWindow), kPiece);
   // Lines of 128, 64 and 32 bytes have swizzles 1, 2 and 3.
-  uint64_t swizzle = 1 + llvm::Log2_64(kWgmmaStageBytes / plan.stageBytes);
-  // The leading offset is ignored if there is a swizzle.
-  uint64_t layout = uint64_t(1) << 16 |
-                    uint64_t(8 * plan.stageBytes / kPiece) << 32 |
-                    swizzle << 62;
+  int64_t line = plan.lineBytes(operand);
+  uint64_t swizzle = 1 + llvm::Log2_64(kWgmmaStageBytes / line);
+  // The stride is that of eight lines. The leading offset is that of two bands
+  // of rows; it is ignored if lines are along k.
+  uint64_t leading = plan.operands[operand].linesAlongK
+                         ? 1
+                         : line * plan.stageDepth() / kPiece;
+  uint64_t layout =
+      leading << 16 | uint64_t(8 * line / kPiece) << 32 | swizzle << 62;
   Value low = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), start);
   return arith::OrIOp::create(
       b, loc, low,
@@ -79,12 +84,22 @@ Value DotEmitter::startProducts(Value stage, ValueRange sums, bool fromZero) {
                                        kMmaBytes / plan.elementBytes());
   auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
   NVVM::WgmmaFenceAlignedOp::create(b, loc);
+  auto layoutOf = [&](unsigned operand) {
+    bool isRow = plan.operands[operand].linesAlongK == (operand == 0);
+    return NVVM::MMALayoutAttr::get(context, isRow ? NVVM::MMALayout::row
+                                                   : NVVM::MMALayout::col);
+  };
   for (int64_t byte = 0; byte < plan.stageBytes; byte += kMmaBytes) {
     std::array<Value, 2> at;
-    for (unsigned i = 0; i < 2; ++i)
-      at[i] = arith::AddIOp::create(
-          b, loc, descriptors[i],
-          arith::ConstantIntOp::create(b, loc, b.getI64Type(), byte / kPiece));
+    for (unsigned i = 0; i < 2; ++i) {
+      int64_t offset = plan.operands[i].linesAlongK
+                           ? byte
+                           : byte / plan.elementBytes() * plan.lineBytes(i);
+      at[i] =
+          arith::AddIOp::create(b, loc, descriptors[i],
+                                arith::ConstantIntOp::create(
+                                    b, loc, b.getI64Type(), offset / kPiece));
+    }
     made = NVVM::WgmmaMmaAsyncOp::create(
         b, loc, type, made, at[0], at[1], shape, wgmmaType(plan.operands[0].to),
         wgmmaType(plan.operands[1].to),
@@ -92,9 +107,7 @@ Value DotEmitter::startProducts(Value stage, ValueRange sums, bool fromZero) {
         NVVM::WGMMAScaleOutAttr::get(context, fromZero && byte == 0
                                                   ? NVVM::WGMMAScaleOut::zero
                                                   : NVVM::WGMMAScaleOut::one),
-        one, one, NVVM::MMALayoutAttr::get(context, NVVM::MMALayout::row),
-        NVVM::MMALayoutAttr::get(context, NVVM::MMALayout::col),
-        NVVM::MMAIntOverflowAttr());
+        one, one, layoutOf(0), layoutOf(1), NVVM::MMAIntOverflowAttr());
   }
   NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
   return made;

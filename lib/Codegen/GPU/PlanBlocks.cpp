@@ -105,10 +105,13 @@ int64_t localBytes(KernelOp kernel, ArrayRef<int64_t> tile) {
   return bytes;
 }
 
-/// Returns a tile with one batch and a block of rows and of columns.
+/// Returns a tile with one batch and a block of rows and of columns. Tiles are
+/// even if a divisor of the extent is near, unless `isWhole`: then all but the
+/// last have as many rows and columns as a block may have.
 SmallVector<int64_t> tileOfDot(KernelOp kernel, linalg::GenericOp dot,
                                int64_t maxRows,
-                               int64_t maxColumns = kDotColumns) {
+                               int64_t maxColumns = kDotColumns,
+                               bool isWhole = false) {
   ArrayRef<int64_t> domain = kernel.getDomain();
   SmallVector<int64_t> tile(domain);
   ContractionDims dims = *inferContractionDims(dot);
@@ -123,7 +126,8 @@ SmallVector<int64_t> tileOfDot(KernelOp kernel, linalg::GenericOp dot,
       continue;
     }
     int64_t &left = isOf(dims.m) ? rows : columns;
-    tile[i] = tileSize(domain[i], std::max<int64_t>(left, 1));
+    int64_t limit = std::max<int64_t>(left, 1);
+    tile[i] = isWhole ? std::min(domain[i], limit) : tileSize(domain[i], limit);
     left /= tile[i];
   }
   return tile;
@@ -171,6 +175,53 @@ SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows) {
     }
   }
   return tile;
+}
+
+/// Exchanges the operands of a dot, and so the rows and columns of its tiles.
+void swapOperands(linalg::GenericOp dot) {
+  Value lhs = dot->getOperand(0), rhs = dot->getOperand(1);
+  dot->setOperand(0, rhs);
+  dot->setOperand(1, lhs);
+  SmallVector<AffineMap> maps = dot.getIndexingMapsArray();
+  std::swap(maps[0], maps[1]);
+  dot.setIndexingMapsAttr(Builder(dot).getAffineMapArrayAttr(maps));
+  Block &body = *dot.getBody();
+  BlockArgument left = body.getArgument(0), right = body.getArgument(1);
+  SmallVector<OpOperand *> ofLeft, ofRight;
+  for (OpOperand &use : left.getUses())
+    ofLeft.push_back(&use);
+  for (OpOperand &use : right.getUses())
+    ofRight.push_back(&use);
+  for (OpOperand *use : ofLeft)
+    use->set(right);
+  for (OpOperand *use : ofRight)
+    use->set(left);
+  Type type = left.getType();
+  left.setType(right.getType());
+  right.setType(type);
+}
+
+/// Exchanges the operands of the dots of an attention for which `wgmma` then
+/// needs fewer tiles: a tile has 64 rows, but up to twice as many columns.
+void swapLongRows(KernelOp kernel, ArrayRef<int64_t> tile) {
+  for (auto dot : kernel.getBody().getOps<linalg::GenericOp>()) {
+    if (!isDot(dot) || dot.getNumDpsInputs() != 2 || !multipliesMatrices(dot))
+      continue;
+    ContractionDims dims = *inferContractionDims(dot);
+    SmallVector<int64_t> extents = lowering::extentsIn(tile, dot);
+    int64_t rows = 1, columns = 1;
+    for (unsigned d : dims.m)
+      rows *= extents[d];
+    for (unsigned d : dims.n)
+      columns *= extents[d];
+    auto countOf = [](int64_t rows, int64_t columns) {
+      return llvm::divideCeil(rows, kWgmmaRows) *
+             llvm::divideCeil(columns, kDotColumns);
+    };
+    if (columns >= kWgmmaRows &&
+        countOf(columns, rows) < countOf(rows, columns))
+      swapOperands(dot);
+  }
 }
 
 /// Returns true if the domain of an attention divides keys: its blocks run over
@@ -319,6 +370,8 @@ private:
     auto planOfRows = [&](int64_t rows) {
       return makePlan(kernel, tileOfAttention(kernel, rows), kThreads, wgmma);
     };
+    if (wgmma)
+      swapLongRows(kernel, tileOfAttention(kernel, kDotRows));
     for (bool twice : {true, false}) {
       if (twice && !dividesKeys(kernel))
         continue;
@@ -341,7 +394,8 @@ private:
     for (auto [groups, columns] :
          {std::pair(2, kWideColumns), {2, kDotColumns}, {1, kDotColumns}}) {
       int64_t rows = groups * kWgmmaRows;
-      SmallVector<int64_t> tile = tileOfDot(kernel, dot, rows, columns);
+      SmallVector<int64_t> tile =
+          tileOfDot(kernel, dot, rows, columns, /*isWhole=*/true);
       if (rowsOf(kernel, dot, tile) != rows ||
           localBytes(kernel, tile) > info.sharedBytes / 2 ||
           (groups > 1 && countTiles(kernel.getDomain(), tile) < kEnoughBlocks))

@@ -22,66 +22,72 @@ struct Dimensions {
 
 } // namespace
 
-/// Returns the operand's loops that are not along the inner k, the one with the
-/// smallest stride first.
-static SmallVector<unsigned> otherLoops(ArrayRef<int64_t> strides,
-                                        ArrayRef<int64_t> extents,
-                                        const contraction::Dim &k) {
-  SmallVector<unsigned> others;
+/// Returns the operand's loops for which `isWanted`, the one with the smallest
+/// stride first.
+static SmallVector<unsigned> loopsOf(ArrayRef<int64_t> strides,
+                                     ArrayRef<int64_t> extents,
+                                     function_ref<bool(unsigned)> isWanted) {
+  SmallVector<unsigned> found;
   for (unsigned d = 0; d < strides.size(); ++d)
-    if (strides[d] != 0 && extents[d] != 1 &&
-        llvm::none_of(k.loops,
-                      [&](const auto &loop) { return loop.first == d; }))
-      others.push_back(d);
-  llvm::sort(others, [&](unsigned a, unsigned b) {
+    if (strides[d] != 0 && extents[d] != 1 && isWanted(d))
+      found.push_back(d);
+  llvm::sort(found, [&](unsigned a, unsigned b) {
     return std::pair(strides[a], a) < std::pair(strides[b], b);
   });
-  return others;
+  return found;
 }
 
 /// Adds dimensions for loops. Adjacent loops of rows, or of no rows, share a
 /// dimension if they nest.
-static void addLoops(ArrayRef<unsigned> others,
+static void addLoops(ArrayRef<unsigned> added,
                      const contraction::LoopInfo &loops,
                      ArrayRef<unsigned> rowLoops, unsigned operand,
                      Dimensions &dims, OperandBoxes &boxes) {
-  for (unsigned d : others) {
+  unsigned known = dims.sizes.size();
+  for (unsigned d : added) {
     bool isRow = llvm::is_contained(rowLoops, d);
     int64_t stride = loops.strides[operand][d];
-    unsigned last = dims.sizes.size() - 1;
-    bool nests = last > 0 && dims.areRows[last] == isRow &&
-                 stride == dims.strides[last] * dims.sizes[last];
-    if (!nests) {
+    bool nests = dims.sizes.size() > known && dims.areRows.back() == isRow &&
+                 stride == dims.strides.back() * dims.sizes.back();
+    if (!nests)
       dims.add(1, stride, isRow);
-      ++last;
-    }
-    boxes.loops[d] = {last, dims.sizes[last]};
-    dims.sizes[last] *= loops.extents[d];
+    boxes.loops[d] = {dims.sizes.size() - 1, dims.sizes.back()};
+    dims.sizes.back() *= loops.extents[d];
   }
 }
 
+/// Adds the dimension along the inner k, which no other loop shares: what lies
+/// beyond its end must be zeros.
+static void addK(const contraction::Dim &k, unsigned operand, Dimensions &dims,
+                 OperandBoxes &boxes) {
+  boxes.k = dims.sizes.size();
+  for (auto [d, distance] : k.loops)
+    boxes.loops[d] = {boxes.k, distance};
+  dims.add(k.size, k.strides[operand], /*isRow=*/false);
+}
+
 /// Finds the dimension along which the rows of a tile lie one after another.
-static LogicalResult findRows(ArrayRef<unsigned> others,
-                              ArrayRef<unsigned> rowLoops,
-                              ArrayRef<int64_t> tile, Dimensions &dims,
-                              OperandBoxes &boxes) {
+static LogicalResult findRows(ArrayRef<unsigned> rows, ArrayRef<int64_t> tile,
+                              Dimensions &dims, OperandBoxes &boxes) {
+  std::optional<unsigned> found;
   int64_t distance = 1;
-  for (unsigned d : others) {
-    if (!llvm::is_contained(rowLoops, d) || tile[d] == 1)
+  for (unsigned d : rows) {
+    if (tile[d] == 1)
       continue;
     auto [dimension, own] = boxes.loops[d];
-    if (own != distance || (boxes.rows != 0 && boxes.rows != dimension))
+    if (own != distance || found.value_or(dimension) != dimension)
       return failure();
-    boxes.rows = dimension;
+    found = dimension;
     distance *= tile[d];
   }
-  for (unsigned i = 1; i < dims.sizes.size() && boxes.rows == 0; ++i)
+  for (unsigned i = 0; i < dims.sizes.size() && !found; ++i)
     if (dims.areRows[i])
-      boxes.rows = i;
-  if (boxes.rows == 0) { // The only row of a tile.
-    boxes.rows = dims.sizes.size();
+      found = i;
+  if (!found) { // The only row of a tile.
+    found = dims.sizes.size();
     dims.add(1, dims.sizes.back() * dims.strides.back(), /*isRow=*/true);
   }
+  boxes.rows = *found;
   return success();
 }
 
@@ -93,8 +99,8 @@ gpu_codegen::planBoxes(linalg::GenericOp dot,
   Value input = dot.getDpsInputs()[operand];
   auto type = cast<MemRefType>(input.getType());
   int64_t offset;
-  SmallVector<int64_t> own;
-  if (failed(type.getStridesAndOffset(own, offset)) || offset != 0) {
+  SmallVector<int64_t> unused;
+  if (failed(type.getStridesAndOffset(unused, offset)) || offset != 0) {
     why = "it begins within its buffer";
     return failure();
   }
@@ -102,29 +108,39 @@ gpu_codegen::planBoxes(linalg::GenericOp dot,
   ArrayRef<unsigned> rowLoops = operand ? dims.n : dims.m;
   OperandBoxes boxes;
   boxes.loops.resize(tile.size(), {0, 0});
-  for (auto [d, distance] : plan.k.loops)
-    boxes.loops[d] = {0, distance};
   Dimensions found;
-  found.add(plan.k.size, 1, /*isRow=*/false);
-  SmallVector<unsigned> others =
-      otherLoops(loops.strides[operand], loops.extents, plan.k);
+  auto isRow = [&](unsigned d) { return llvm::is_contained(rowLoops, d); };
+  auto isOther = [&](unsigned d) {
+    return llvm::none_of(plan.k.loops,
+                         [&](const auto &loop) { return loop.first == d; });
+  };
+  ArrayRef<int64_t> own = loops.strides[operand];
+  SmallVector<unsigned> rows = loopsOf(own, loops.extents, isRow);
+  bool alongK = plan.operands[operand].alongK;
+  if (!alongK)
+    addLoops(rows, loops, rowLoops, operand, found, boxes);
+  addK(plan.k, operand, found, boxes);
+  SmallVector<unsigned> others = loopsOf(own, loops.extents, [&](unsigned d) {
+    return isOther(d) && (alongK || !isRow(d));
+  });
   addLoops(others, loops, rowLoops, operand, found, boxes);
-  if (failed(findRows(others, rowLoops, tile, found, boxes))) {
+  if (failed(findRows(rows, tile, found, boxes)) ||
+      (!alongK && (boxes.rows != 0 || found.strides[0] != 1))) {
     why = "the rows of a tile do not follow one another";
     return failure();
   }
   SmallVector<int64_t> strides, box(found.sizes.size(), 1);
-  box[0] = plan.stageDepth();
-  box[boxes.rows] = plan.extentOf(operand);
+  box[boxes.k] = plan.stageDepth();
+  box[boxes.rows] = plan.bandRows(operand);
   for (int64_t stride : ArrayRef(found.strides).drop_front())
     strides.push_back(stride * plan.elementBytes());
   Type element = type.getElementType();
-  why = TensorMapAttr::findMistake(element, found.sizes, strides, box,
-                                   plan.stageBytes);
+  int64_t swizzle = plan.lineBytes(operand);
+  why = TensorMapAttr::findMistake(element, found.sizes, strides, box, swizzle);
   if (!why.empty())
     return failure();
-  boxes.map = TensorMapAttr::get(
-      dot.getContext(), cast<BlockArgument>(input).getArgNumber(), element,
-      found.sizes, strides, box, plan.stageBytes);
+  boxes.map = TensorMapAttr::get(dot.getContext(),
+                                 cast<BlockArgument>(input).getArgNumber(),
+                                 element, found.sizes, strides, box, swizzle);
   return boxes;
 }

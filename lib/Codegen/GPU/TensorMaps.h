@@ -15,19 +15,19 @@ struct DotPlan;
 inline constexpr int64_t kTensorMapBytes = 128, kTensorMapAlignment = 64;
 
 /// The boxes in which TMA brings an operand of a dot. Dimension 0 of the tensor
-/// map is along k.
+/// map is along k, or along the rows if these are contiguous.
 struct OperandBoxes {
   TensorMapAttr map;
-  /// The dimension of the map along the rows of a tile.
-  unsigned rows = 0;
+  /// The dimensions of the map along k and along the rows of a tile.
+  unsigned k = 0, rows = 0;
   /// For each loop of the dot, the dimension of the map that it moves along,
   /// and by how many elements.
   SmallVector<std::pair<unsigned, int64_t>> loops;
 };
 
-/// Returns the boxes of an operand: one box has the rows of a tile and one
-/// stage along k. `tile` has the extents of the dot's loops in a tile. Fails,
-/// and says why, if TMA cannot bring them.
+/// Returns the boxes of an operand: one box has one stage along k and the rows
+/// of a tile, or of a band of it. `tile` has the extents of the dot's loops in
+/// a tile. Fails, and says why, if TMA cannot bring them.
 FailureOr<OperandBoxes> planBoxes(linalg::GenericOp dot,
                                   const contraction::LoopInfo &loops,
                                   ArrayRef<int64_t> tile, const DotPlan &plan,

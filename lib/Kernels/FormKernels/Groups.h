@@ -58,8 +58,8 @@ struct KernelGroup {
 /// The groups of one block.
 class KernelGroups {
 public:
-  /// A kernel has at most `dotTile` rows or columns of a dot that are not in its
-  /// domain; 0 is no limit.
+  /// A kernel has at most `dotTile` rows or columns of a dot that are not in
+  /// its domain; 0 is no limit.
   KernelGroups(Block &block, int64_t dotTile)
       : block(block), dotTile(dotTile) {}
 

@@ -38,7 +38,7 @@ using namespace mlir::fp8;
 static constexpr int64_t kFewKeys = 64;
 /// With more keys, rows of scores do not fit into the shared memory of a block,
 /// or only so few of them that blocks read keys and values too often.
-static constexpr int64_t kManyKeys = 1024;
+static constexpr int64_t kManyKeys = 256;
 
 /// Returns the dots of `body` and all ops that need their results. Others, such
 /// as the numbers of rows from which a mask is made, may be read along queries

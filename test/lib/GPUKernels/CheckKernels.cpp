@@ -148,7 +148,8 @@ Difference compare(const Bytes &expected, const Bytes &got, MemRefType type) {
     double distance = std::abs(a - b);
     if (std::isfinite(distance))
       largest = std::max(largest, distance);
-    else if (a != b)
+    else if (std::isfinite(a) || std::isfinite(b))
+      // (Where sums overflow, their order says to what.)
       largest = INFINITY;
   }
   difference.elements = type.getNumElements();

@@ -170,6 +170,13 @@ protected:
   }
   /// Emits code between two parts of a tile, which may exchange data.
   virtual void emitPartEnd() {}
+  /// Emits what comes before the first block of the last loop, and behind the
+  /// last one, for buffers into which the blocks are summed. `largest` has the
+  /// extents of a whole block.
+  virtual LogicalResult beginBlocks(ArrayRef<int64_t> largest);
+  virtual LogicalResult endBlocks(ArrayRef<int64_t> largest) {
+    return success();
+  }
 
   // One tile.
   LogicalResult emitTask(Value task);
@@ -181,6 +188,8 @@ protected:
   Value seenEnd();
   LogicalResult emitBlocks(SmallVectorImpl<Value> &offsets,
                            SmallVectorImpl<int64_t> &sizes);
+  LogicalResult emitEachBlock(SmallVectorImpl<Value> &offsets,
+                              SmallVectorImpl<int64_t> &sizes);
   LogicalResult emitTile(ArrayRef<Value> offsets, ArrayRef<int64_t> sizes);
   virtual LogicalResult emitParts() { return emitParts(0, parts.size()); }
   LogicalResult emitParts(size_t first, size_t end);

@@ -345,15 +345,32 @@ Value KernelLowering::seenEnd() {
                                constantIndex(tileSizes[other] + distance));
 }
 
-/// Emits the last loop of the domain, block by block.
-LogicalResult KernelLowering::emitBlocks(SmallVectorImpl<Value> &offsets,
-                                         SmallVectorImpl<int64_t> &sizes) {
-  tileOffsets.assign(offsets.begin(), offsets.end());
-  tileSizes.assign(sizes.begin(), sizes.end());
+LogicalResult KernelLowering::beginBlocks(ArrayRef<int64_t> largest) {
   for (linalg::FillOp fill : firstFills) {
     emitFill(fill);
     emitPartEnd();
   }
+  return success();
+}
+
+/// Emits the last loop of the domain, block by block.
+LogicalResult KernelLowering::emitBlocks(SmallVectorImpl<Value> &offsets,
+                                         SmallVectorImpl<int64_t> &sizes) {
+  SmallVector<int64_t> largest(sizes.begin(), sizes.end());
+  largest.push_back(tile.back());
+  auto setTile = [&] {
+    tileOffsets.assign(offsets.begin(), offsets.end());
+    tileSizes.assign(sizes.begin(), sizes.end());
+  };
+  setTile();
+  if (failed(beginBlocks(largest)) || failed(emitEachBlock(offsets, sizes)))
+    return failure();
+  setTile();
+  return endBlocks(largest);
+}
+
+LogicalResult KernelLowering::emitEachBlock(SmallVectorImpl<Value> &offsets,
+                                            SmallVectorImpl<int64_t> &sizes) {
   int64_t extent = domain.back(), size = tile.back();
   int64_t whole = extent / size * size;
   auto emit = [&](Value offset, int64_t count) {
