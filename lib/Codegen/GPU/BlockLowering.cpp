@@ -51,6 +51,7 @@ static bool staysInNest(Value buffer, const lowering::TileParts &parts) {
 /// long as there is room, then global memory.
 LogicalResult BlockLowering::planScratch() {
   FirstFit inShared, inGlobal;
+  findEpilogues();
   if (rows > 0 && !(scatter = findScatter()))
     return kernel->emitOpError("expected one scatter, because its plan says "
                                "how many rows a block owns");
@@ -64,7 +65,12 @@ LogicalResult BlockLowering::planScratch() {
   int64_t available =
       llvm::alignDown(target.sharedBytes - otherBytes, dotAlignment);
   for (auto &[buffer, local] : locals) {
-    if (staysInNest(buffer, parts)) {
+    auto isResultOf = [buffer = buffer](Operation *op) {
+      return cast<linalg::GenericOp>(op).getDpsInits()[0] == buffer;
+    };
+    bool isOnlySums =
+        llvm::any_of(llvm::make_first_range(epilogues), isResultOf);
+    if (isOnlySums || staysInNest(buffer, parts)) {
       local.bytes = local.scratchOffset = 0;
       continue;
     }
@@ -75,6 +81,9 @@ LogicalResult BlockLowering::planScratch() {
           llvm::alignTo(local.bytes / line * stagedLine(line), kLocalAlignment);
     }
     local.lifetime = lowering::lifetimeOf(buffer, parts, absorbedFills);
+    // Some warps write it while others still multiply.
+    if (isOfSums(local.lifetime.first))
+      --local.lifetime.first;
     local.scratchOffset = inShared.find(local.lifetime, local.bytes);
     local.inShared = local.scratchOffset + local.bytes <= available;
     if (local.inShared)

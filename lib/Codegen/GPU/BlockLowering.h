@@ -114,6 +114,15 @@ private:
   std::optional<int64_t> alignmentOf(Value buffer, AffineMap map,
                                      const Nest &nest, int64_t lanes) override;
 
+  // Nests on the sums of a dot.
+  void findEpilogues();
+  bool isEmittedBefore(const Nest &nest) const override {
+    return llvm::is_contained(llvm::make_second_range(epilogues), &nest);
+  }
+  bool isOfSums(unsigned part) const;
+  void emitEpilogue(linalg::GenericOp dot, Value row, Value column,
+                    ArrayRef<Value> sums);
+
   // Points of a nest, distributed over threads or groups of threads.
   int64_t lanesPerThread(const Nest &nest, ArrayRef<unsigned> order,
                          const Loops &loops);
@@ -198,6 +207,8 @@ private:
   /// The alignment of that offset.
   int64_t dotAlignment = kLocalAlignment;
   BlockArgument sharedArgument, scratchArgument;
+  /// The elementwise nest that the threads of a dot compute on their sums.
+  DenseMap<Operation *, const Nest *> epilogues;
   /// The sums that stay in registers while a block runs the last loop of its
   /// domain, by the dot that computes them.
   llvm::MapVector<Operation *, Value> kept;

@@ -178,9 +178,30 @@ void DotEmitter::addScaled(Values &sums, ValueRange part, Places places,
   });
 }
 
+/// Passes the sums to the epilogue, two at a time if a thread has adjacent
+/// ones.
+void DotEmitter::passSums(ValueRange sums) {
+  bool arePairs =
+      plan.multiplier != Multiplier::FMA && volumeOf(plan.columns) % 2 == 0;
+  forSums([&](int64_t number, Value row, Value column) {
+    if (arePairs && number % 2)
+      return;
+    Value condition = conjunction(exists(0, row), exists(1, column));
+    OpBuilder::InsertionGuard guard(b);
+    if (condition) {
+      auto branch = scf::IfOp::create(b, loc, condition);
+      b.setInsertionPoint(branch.thenBlock()->getTerminator());
+    }
+    SmallVector<Value> values(sums.slice(number, arePairs ? 2 : 1));
+    epilogue(add(first[0], row), add(first[1], column), values);
+  });
+}
+
 void DotEmitter::storeSums(ValueRange sums, Places places) {
   if (fills())
     return;
+  if (epilogue)
+    return passSums(sums);
   forSums([&](int64_t number, Value row, Value column) {
     Places place = atIndex(places, plan.rows, add(first[0], row));
     place = atIndex(place, plan.columns, add(first[1], column));

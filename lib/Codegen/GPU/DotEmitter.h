@@ -31,6 +31,11 @@ public:
   /// null, it has a sum for each one of this thread, to which the dot adds.
   LogicalResult emit(const ContractionTile &tile, Value kept = Value());
 
+  /// Calls `body` with the row, the column and the value of each sum, or of
+  /// each two that are adjacent in a row, instead of storing them.
+  using Epilogue = std::function<void(Value, Value, ArrayRef<Value>)>;
+  void setEpilogue(Epilogue body) { epilogue = std::move(body); }
+
   /// Stores kept sums as the result of `tile`.
   LogicalResult storeKept(const ContractionTile &tile, Value kept);
 
@@ -129,6 +134,7 @@ private:
   Values loadKept();
   void addScaled(Values &sums, ValueRange part, Places places, Value k0);
   void storeSums(ValueRange sums, Places places);
+  void passSums(ValueRange sums);
 
   /// Calls `body` for each sum of this thread with the number of the sum and
   /// its row and column in the tile.
@@ -153,6 +159,7 @@ private:
   /// The sums of this thread that stay in registers from one tile to the next.
   Value kept;
   bool storesKept = false;
+  Epilogue epilogue;
   Value thread, lane, warpRow, warpColumn;
   Value shared;
   std::array<Value, 2> elements; // shared memory as operand elements

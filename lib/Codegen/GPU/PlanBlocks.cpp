@@ -81,11 +81,36 @@ linalg::GenericOp transposeOf(KernelOp kernel) {
   return nullptr;
 }
 
+/// Returns true for the result of a dot that only the elementwise op behind it
+/// reads, from registers.
+bool hasOnlySums(Value buffer) {
+  linalg::GenericOp dot, reader;
+  for (OpOperand &use : buffer.getUses()) {
+    auto op = dyn_cast<linalg::GenericOp>(use.getOwner());
+    if (!op)
+      continue;
+    linalg::GenericOp &known = op.isDpsInit(&use) ? dot : reader;
+    if (std::exchange(known, op))
+      return false;
+    if (op == reader &&
+        !(allParallel(op) && op.getMatchingIndexingMap(&use).isPermutation()))
+      return false;
+  }
+  if (!dot || !reader || !isDot(dot))
+    return false;
+  Operation *next = dot->getNextNode();
+  while (isa_and_nonnull<memref::AllocOp, linalg::FillOp>(next))
+    next = next->getNextNode();
+  return next == reader;
+}
+
 /// Returns the bytes of the intermediates of a block.
 int64_t localBytes(KernelOp kernel, ArrayRef<int64_t> tile) {
   int64_t bytes = 0;
   for (auto alloc : kernel.getBody().front().getOps<memref::AllocOp>()) {
     MemRefType type = alloc.getType();
+    if (hasOnlySums(alloc))
+      continue;
     SmallVector<int64_t> shape(type.getShape());
     for (Operation *user : alloc->getUsers())
       if (auto generic = dyn_cast<linalg::GenericOp>(user))

@@ -213,6 +213,8 @@ protected:
   LogicalResult emitPart(Operation *op);
   bool readsOwnTile(linalg::GenericOp op, unsigned input) const;
   void emitNest(const Nest &nest);
+  /// Returns whether a target emits the nest together with the part before it.
+  virtual bool isEmittedBefore(const Nest &nest) const { return false; }
   Operation *cloneIrregular(Operation *nest);
 
   // Loops of a nest.
@@ -324,8 +326,9 @@ protected:
   std::optional<int64_t> numKeys;
   /// The first of them; null if that is the first key.
   Value firstKey;
-  /// Values in registers that earlier ops of the nest have written, per buffer.
-  DenseMap<Value, Value> forwarded;
+  /// Values in registers that earlier ops of the nest have written, per buffer,
+  /// and those that are known before its first op.
+  DenseMap<Value, Value> forwarded, known;
 };
 
 /// Returns the extents of the loops of `op` in a tile of these sizes.

@@ -149,9 +149,12 @@ LogicalResult KernelLowering::emitPart(Operation *op) {
 
 LogicalResult KernelLowering::emitParts(size_t first, size_t end) {
   for (size_t index = first; index < end; ++index) {
+    Nest *nest = std::get_if<Nest>(&parts[index]);
+    if (nest && isEmittedBefore(*nest))
+      continue;
     if (index > 0)
       emitPartEnd();
-    if (Nest *nest = std::get_if<Nest>(&parts[index]))
+    if (nest)
       emitNest(*nest);
     else if (failed(emitPart(std::get<Operation *>(parts[index]))))
       return failure();
