@@ -122,7 +122,9 @@ LogicalResult BlockLowering::emitDot(linalg::GenericOp op) {
   auto tile = tileOfDot(op);
   if (failed(tile))
     return failure();
-  DotEmitter emitter(builder, loc, tile->second, thread, ring.get());
+  // Sums that are kept leave no registers for what all blocks have in common.
+  Value own = kept.empty() ? thread : knownFromHere(builder, loc, thread);
+  DotEmitter emitter(builder, loc, tile->second, own, ring.get());
   if (epilogues.contains(op))
     emitter.setEpilogue([&](Value row, Value column, ArrayRef<Value> sums) {
       emitEpilogue(op, row, column, sums);

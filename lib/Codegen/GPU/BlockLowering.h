@@ -66,6 +66,8 @@ public:
     int64_t numRows;
   };
   std::optional<Scatter> findScatter() const;
+  /// Returns whether groups of threads share sums along the vector loop.
+  bool hasGroupSums() const;
   /// Returns whether several threads can share the sums of a column.
   bool hasColumnSums() const;
   /// The threads of a block. With TMA, one more warp than those that compute.

@@ -179,6 +179,13 @@ void BlockLowering::emitParallelLoops(const Nest &nest, Loops &loops,
 // Sums of a group of threads
 //===----------------------------------------------------------------------===//
 
+bool BlockLowering::hasGroupSums() const {
+  return llvm::any_of(parts, [](const auto &part) {
+    const Nest *nest = std::get_if<Nest>(&part);
+    return nest && nest->vectorLoop && nest->reduction.test(*nest->vectorLoop);
+  });
+}
+
 /// Returns the value of the thread that is `threads` further in the warp.
 Value BlockLowering::shuffleDown(Value value, int64_t threads) {
   Type type = value.getType();

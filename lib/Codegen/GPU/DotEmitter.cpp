@@ -23,6 +23,7 @@
 #include "DotEmitter.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -35,6 +36,19 @@ using namespace mlir::fp8::gpu_codegen;
 
 /// The threads of a block along the rows and the columns of an FMA tile.
 static constexpr int64_t kFmaRows = 8, kFmaColumns = kDotThreads / kFmaRows;
+
+Value gpu_codegen::knownFromHere(OpBuilder &b, Location loc, Value index) {
+  Type i64 = b.getI64Type();
+  Value number = arith::IndexCastOp::create(b, loc, i64, index);
+  number = LLVM::InlineAsmOp::create(b, loc, i64, number, /*asm_string=*/"",
+                                     /*constraints=*/"=l,0",
+                                     /*has_side_effects=*/true,
+                                     /*is_align_stack=*/false,
+                                     LLVM::tailcallkind::TailCallKind::None,
+                                     LLVM::AsmDialectAttr(), ArrayAttr())
+               .getResult(0);
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), number);
+}
 
 //===----------------------------------------------------------------------===//
 // Places
@@ -94,6 +108,12 @@ void DotEmitter::forSums(function_ref<void(int64_t, Value, Value)> body) {
   // eight rows below.
   Value row = add(warpRow, div(lane, 4));
   Value column = add(warpColumn, mul(rem(lane, 4), 2));
+  // The places of sums are the same in all tiles, but the next tile's sums need
+  // the registers.
+  if (plan.usesWgmma()) {
+    row = knownFromHere(b, loc, row);
+    column = knownFromHere(b, loc, column);
+  }
   for (int64_t i = 0; i < plan.mmaRows(); ++i)
     for (int64_t j = 0; j < plan.mmaColumns(); ++j)
       for (int64_t e = 0; e < 4; ++e)

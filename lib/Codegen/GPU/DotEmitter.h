@@ -17,6 +17,10 @@ struct Places : contraction::Places {
   std::array<SmallVector<Value>, 2> coordinates;
 };
 
+/// Returns an index whose value the compilers only know from here on, so that
+/// nothing that follows from it occupies registers before.
+Value knownFromHere(OpBuilder &b, Location loc, Value index);
+
 /// Emits the code of a dot according to its plan. If TMA brings the operands,
 /// it emits either the producer's part or that of the other warps, as the ring
 /// says.

@@ -38,6 +38,8 @@ constexpr int64_t kScratchRows = 32;
 /// The number of blocks that keeps all multiprocessors of a large card busy.
 constexpr int64_t kEnoughBlocks = 256;
 constexpr unsigned kThreads = 128, kManyThreads = 256, kMostThreads = 1024;
+/// The most threads of a group that shares the sum of a row.
+constexpr int64_t kMostGroup = 16;
 /// The threads of a block that sums columns: 16 for each column of a warp.
 constexpr unsigned kColumnThreads = 512;
 /// The elements that a thread computes if its block transposes a payload, and
@@ -480,6 +482,21 @@ private:
       return makePlan(kernel, tileOfElementwise(kernel, kWarp), kColumnThreads);
     if (std::optional<BlockLowering::Scatter> scatter = lowering.findScatter())
       return planOfScatter(kernel, *scatter, plan);
+    if (lowering.hasGroupSums())
+      return planOfRows(kernel, plan, info);
+    return plan;
+  }
+
+  /// Gives every group of threads that shares a sum a row of its own, if that
+  /// leaves enough blocks, and shared memory for several.
+  GPUPlanAttr planOfRows(KernelOp kernel, GPUPlanAttr plan,
+                         const GPUInfo &info) {
+    for (int64_t rows = plan.getThreads() / kMostGroup; rows > 1; rows /= 2) {
+      SmallVector<int64_t> tile = tileOfElementwise(kernel, rows);
+      if (countTiles(kernel.getDomain(), tile) >= kEnoughBlocks &&
+          localBytes(kernel, tile) <= info.sharedBytes / 4)
+        return makePlan(kernel, tile, plan.getThreads());
+    }
     return plan;
   }
 

@@ -84,6 +84,7 @@ private:
   SmallVector<SmallVector<Value>> rowsByLevel() const;
   SmallVector<SmallVector<Value>> chooseParts() const;
   Operation *clonePart(ArrayRef<Value> results) const;
+  Operation *knownPart(Operation *part) const;
 
   Operation *op;
   Block &body;
@@ -255,6 +256,21 @@ Operation *AttentionSplitter::clonePart(ArrayRef<Value> results) const {
   return builder.create(state);
 }
 
+/// Returns an earlier attention that computes the same as `part`, as the forward
+/// pass has computed the values of rows of the backward pass; null if there is
+/// none.
+Operation *AttentionSplitter::knownPart(Operation *part) const {
+  for (auto other : part->getBlock()->getOps<AttentionOp>())
+    if (other != part && other->isBeforeInBlock(part) &&
+        other->getOperands() == part->getOperands() &&
+        other->getResultTypes() == part->getResultTypes() &&
+        OperationEquivalence::isRegionEquivalentTo(
+            &other->getRegion(0), &part->getRegion(0),
+            OperationEquivalence::IgnoreLocations))
+      return other;
+  return nullptr;
+}
+
 /// Returns the values that each part computes; none if there is only one part.
 SmallVector<SmallVector<Value>> AttentionSplitter::chooseParts() const {
   if (rows.empty() || !haveSameLoops())
@@ -288,10 +304,15 @@ LogicalResult AttentionSplitter::run() {
   SmallVector<SmallVector<Value>> parts = chooseParts();
   if (parts.empty())
     return failure();
-  for (ArrayRef<Value> results : parts)
-    for (auto [result, value] :
-         llvm::zip_equal(results, clonePart(results)->getResults()))
+  for (ArrayRef<Value> results : parts) {
+    Operation *part = clonePart(results);
+    if (Operation *same = knownPart(part)) {
+      part->erase();
+      part = same;
+    }
+    for (auto [result, value] : llvm::zip_equal(results, part->getResults()))
       known[result] = value;
+  }
   for (auto [result, value] :
        llvm::zip(op->getResults(), body.getTerminator()->getOperands()))
     result.replaceAllUsesWith(known.lookup(value));
