@@ -19,7 +19,7 @@
 // CHECK-DAG: cvt.rn.satfinite.e4m3x2.f32
 // CHECK-DAG: cvt.rn.satfinite.e5m2x2.f32
 // CHECK-DAG: ld.global.v4.b32
-// CHECK-DAG: st.global.v4.b32
+// CHECK-DAG: st.global.v2.b32
 // CHECK-DAG: shfl.sync.down
 // CHECK-DAG: div.rn.f32
 

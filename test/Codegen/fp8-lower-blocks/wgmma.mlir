@@ -47,11 +47,36 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
   // CHECK: gpu.func @turned({{.*}}) kernel attributes {fp8.gpu_launch = #fp8.gpu_launch<blocks = 1, threads = 256, shared = 0, dynamic_shared = 65536, scratch = 0>
   // CHECK: arith.xori
   // CHECK: scf.for
-  // CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 128, k = 16>, D[<f32>, <one>], A[<bf16>, <one>, <row>], B[<bf16>, <one>, <col>]
-  // CHECK: vector.store {{.*}} vector<2xbf16>
-  // CHECK: vector.load {{.*}} vector<4xbf16>
+  // CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 128, k = 32>, D[<f32>, <one>], A[<e4m3>, <one>, <row>], B[<e4m3>, <one>, <col>]
+  // CHECK: vector.store {{.*}} vector<4xf8E4M3FN>
+  // CHECK: vector.load {{.*}} vector<4xf8E4M3FN>
   // CHECK: nvvm.wgmma.wait.group.sync.aligned 0
-  fp8.kernel @turned(read %x: memref<152x128xbf16>, read %w: memref<152x128xbf16>, write %y: memref<128x128xf32>) domain = [128, 128]
+  fp8.kernel @turned(read %x: memref<304x128xf8E4M3FN>, read %w: memref<304x128xf8E4M3FN>, write %y: memref<128x128xf32>) domain = [128, 128]
+      plan = #fp8.gpu_plan<tile = [128, 128], sum_tile = [64, 64], threads = 256, wgmma = true> {
+    linalg.generic {indexing_maps = [#lhsT, #rhsT, #out], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%x, %w : memref<304x128xf8E4M3FN>, memref<304x128xf8E4M3FN>) outs(%y : memref<128x128xf32>)
+        attrs = {fp8.task_dims = array<i64: 0, 1>} {
+    ^bb0(%a: f8E4M3FN, %b: f8E4M3FN, %o: f32):
+      %0 = arith.extf %a : f8E4M3FN to f32
+      %1 = arith.extf %b : f8E4M3FN to f32
+      %2 = arith.mulf %0, %1 : f32
+      %3 = arith.addf %o, %2 : f32
+      linalg.yield %3 : f32
+    }
+    fp8.return
+  }
+
+  // wgmma reads elements of 16 bits from lines along the rows, in bands of 64 rows.
+  // Steps along k are 16 lines of 128 bytes, and bands 8192 bytes apart.
+  // CHECK: gpu.func @rows({{.*}}) kernel attributes {fp8.gpu_launch = #fp8.gpu_launch<blocks = 1, threads = 256, shared = 0, dynamic_shared = 65536, scratch = 0>
+  // CHECK-DAG: arith.constant 4611686293338849280 : i64
+  // CHECK-DAG: arith.constant 128 : i64
+  // CHECK-DAG: arith.constant 384 : i64
+  // CHECK: scf.for
+  // CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 128, k = 16>, D[<f32>, <one>], A[<bf16>, <one>, <col>], B[<bf16>, <one>, <row>]
+  // CHECK-COUNT-8: nvgpu.device_async_copy {{.*}}, 8, {{.*}} {bypassL1}
+  // CHECK: nvvm.wgmma.wait.group.sync.aligned 0
+  fp8.kernel @rows(read %x: memref<152x128xbf16>, read %w: memref<152x128xbf16>, write %y: memref<128x128xf32>) domain = [128, 128]
       plan = #fp8.gpu_plan<tile = [128, 128], sum_tile = [64, 64], threads = 256, wgmma = true> {
     linalg.generic {indexing_maps = [#lhsT, #rhsT, #out], iterator_types = ["parallel", "parallel", "reduction"]}
         ins(%x, %w : memref<152x128xbf16>, memref<152x128xbf16>) outs(%y : memref<128x128xf32>)

@@ -28,6 +28,18 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
     fp8.return
   }
 
+  // With many rows, each of a block's groups of 16 threads has one.
+  // CHECK: fp8.kernel @many_rows({{.*}}) domain = [4096] plan = #fp8.gpu_plan<tile = [8], sum_tile = [{{.*}}], threads = 128>
+  fp8.kernel @many_rows(read %x: memref<4096x512xf32>, update %y: memref<4096xf32>) domain = [4096] {
+    linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%x : memref<4096x512xf32>) outs(%y : memref<4096xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.addf %o, %a : f32
+      linalg.yield %n : f32
+    }
+    fp8.return
+  }
+
   // Sums over many rows: a warp's columns, for which a block has 512 threads.
   // CHECK: fp8.kernel @columns({{.*}}) domain = [512] plan = #fp8.gpu_plan<tile = [32], sum_tile = [{{.*}}], threads = 512>
   fp8.kernel @columns(read %x: memref<2048x512xf32>, update %y: memref<512xf32>) domain = [512] {
