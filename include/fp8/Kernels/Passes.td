@@ -308,6 +308,13 @@ def FormKernels : Pass<"fp8-form-kernels", "::mlir::ModuleOp"> {
     an op says which of its loops run over the domain. A kernel holds at most one
     contraction, as its first op; the ops after it are its epilogue.
 
+    A task of a CPU can have whole rows of a dot, or whole batches, which stay in a
+    cache; a few tasks are enough. A block of a GPU has little memory, and a card
+    runs thousands. So with `for-blocks`, a sum over long rows or columns of a dot
+    (a norm, a softmax) is a kernel of its own, so that the domain of the dot is
+    all of its result. Nor do ops join if that leaves few blocks, or if a block
+    would have to keep a very long row.
+
     Example input:
 
     ```mlir
@@ -328,9 +335,9 @@ def FormKernels : Pass<"fp8-form-kernels", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"dotTile", "dot-tile", "int64_t", "0",
-           "Join nothing to a dot that needs more rows or columns of its result "
-           "at once, as a GPU's blocks have (0: no limit)">
+    Option<"forBlocks", "for-blocks", "bool", "false",
+           "Form kernels whose tasks are a GPU's blocks: many, each with few "
+           "elements">
   ];
   let dependentDialects = ["::mlir::fp8::FP8Dialect",
                            "::mlir::func::FuncDialect",

@@ -34,6 +34,8 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
+/// The sums of a thread whose epilogues load their operands at once.
+static constexpr int64_t kSumsTogether = 16;
 /// The threads of a block along the rows and the columns of an FMA tile.
 static constexpr int64_t kFmaRows = 8, kFmaColumns = kDotThreads / kFmaRows;
 
@@ -198,14 +200,39 @@ void DotEmitter::addScaled(Values &sums, ValueRange part, Places places,
   });
 }
 
+/// Returns the op before the insertion point, null if there is none.
+static Operation *lastOp(OpBuilder &b) {
+  auto point = b.getInsertionPoint();
+  return point == b.getInsertionBlock()->begin() ? nullptr : &*std::prev(point);
+}
+
+/// Moves the stores behind `before`, which write elements that nothing behind
+/// it reads, to the insertion point: loads then begin before earlier stores.
+static void moveStoresHere(OpBuilder &b, Operation *before) {
+  SmallVector<Operation *> stores;
+  Operation *op =
+      before ? before->getNextNode() : &b.getInsertionBlock()->front();
+  for (; op && op->getIterator() != b.getInsertionPoint();
+       op = op->getNextNode())
+    if (isa<memref::StoreOp, vector::StoreOp>(op))
+      stores.push_back(op);
+  for (Operation *store : stores)
+    store->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+}
+
 /// Passes the sums to the epilogue, two at a time if a thread has adjacent
-/// ones.
+/// ones. An epilogue reads and writes only the elements of its sums.
 void DotEmitter::passSums(ValueRange sums) {
   bool arePairs =
       plan.multiplier != Multiplier::FMA && volumeOf(plan.columns) % 2 == 0;
+  Operation *before = lastOp(b);
   forSums([&](int64_t number, Value row, Value column) {
     if (arePairs && number % 2)
       return;
+    if (number && number % (plan.tma ? kSumsTogether : 8) == 0) {
+      moveStoresHere(b, before);
+      before = lastOp(b);
+    }
     Value condition = conjunction(exists(0, row), exists(1, column));
     OpBuilder::InsertionGuard guard(b);
     if (condition) {
@@ -215,6 +242,7 @@ void DotEmitter::passSums(ValueRange sums) {
     SmallVector<Value> values(sums.slice(number, arePairs ? 2 : 1));
     epilogue(add(first[0], row), add(first[1], column), values);
   });
+  moveStoresHere(b, before);
 }
 
 void DotEmitter::storeSums(ValueRange sums, Places places) {

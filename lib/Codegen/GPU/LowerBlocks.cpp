@@ -3,6 +3,7 @@
 #include "../Lowering/LowerKernels/Booleans.h"
 #include "Alignment.h"
 #include "BlockLowering.h"
+#include "FastSoftmax.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Target.h"
@@ -131,6 +132,7 @@ private:
     std::optional<KeyBand> band;
     if (!keys.empty())
       band = KeyBand::find(kernel.getBody().front(), kKeyCountsOfGPU.checks);
+    allowFastSoftmax(kernel);
     func::FuncOp func = moveToFunction(builder, kernel, name);
     kernel.erase();
     BlockLowering lowering(func, domain, plan, inOrder, info, aligned);
@@ -140,6 +142,7 @@ private:
       lowering.setProcessors(processors);
     if (failed(lowering.run()))
       return failure();
+    expandFastExponentials(func);
     int64_t shared = lowering.getSharedBytes();
     bool isStatic = shared <= kStaticShared;
     gpu::GPUFuncOp gpuFunc =

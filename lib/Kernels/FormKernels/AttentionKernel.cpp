@@ -108,6 +108,36 @@ LogicalResult AttentionOutliner::check() {
   return success();
 }
 
+/// Returns a copy of `sum` that writes its result in the order in which
+/// `reader`, its only reader, writes its own; null if `reader` does not read
+/// each element once. Erases nothing.
+static linalg::GenericOp writeInOrderOf(linalg::GenericOp reader,
+                                        linalg::GenericOp sum) {
+  AffineMap read = reader.getIndexingMapsArray()[0],
+            write = reader.getIndexingMapsArray()[1];
+  auto fill = sum.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
+  AffineMap inverse = inversePermutation(read);
+  if (!fill || !inverse || !read.isPermutation() || !write.isPermutation())
+    return nullptr;
+  OpBuilder builder(sum);
+  auto type =
+      cast<RankedTensorType>(sum.getResult(0).getType())
+          .clone(
+              cast<RankedTensorType>(reader.getResult(0).getType()).getShape());
+  Value empty = tensor::EmptyOp::create(builder, reader.getLoc(),
+                                        type.getShape(), type.getElementType());
+  Value zeros = linalg::FillOp::create(builder, reader.getLoc(),
+                                       fill.getInputs()[0], empty)
+                    .result();
+  SmallVector<AffineMap> maps = sum.getIndexingMapsArray();
+  maps.back() = write.compose(inverse).compose(maps.back());
+  auto written = linalg::GenericOp::create(
+      builder, sum.getLoc(), TypeRange{type}, sum.getInputs(),
+      ValueRange{zeros}, maps, sum.getIteratorTypesArray());
+  written.getRegion().takeBody(sum.getRegion());
+  return written;
+}
+
 /// Folds a transpose into the dot that is its only operand: the dot writes the
 /// transposed result.
 void AttentionOutliner::foldCopies() {
@@ -121,25 +151,9 @@ void AttentionOutliner::foldCopies() {
         copy->getNumResults() != 1 ||
         yield.getOperand(0) != copy.getBody()->getArgument(0))
       continue;
-    AffineMap read = copy.getIndexingMapsArray()[0],
-              write = copy.getIndexingMapsArray()[1];
-    auto fill = dot.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
-    AffineMap inverse = inversePermutation(read);
-    if (!fill || !inverse || !write.isPermutation())
+    linalg::GenericOp transposed = writeInOrderOf(copy, dot);
+    if (!transposed)
       continue;
-    OpBuilder builder(dot);
-    auto type = cast<RankedTensorType>(copy.getResult(0).getType());
-    Value empty = tensor::EmptyOp::create(
-        builder, copy.getLoc(), type.getShape(), type.getElementType());
-    Value zeros = linalg::FillOp::create(builder, copy.getLoc(),
-                                         fill.getInputs()[0], empty)
-                      .result();
-    SmallVector<AffineMap> maps = dot.getIndexingMapsArray();
-    maps.back() = write.compose(inverse).compose(maps.back());
-    auto transposed = linalg::GenericOp::create(
-        builder, dot.getLoc(), TypeRange{type}, dot.getInputs(),
-        ValueRange{zeros}, maps, dot.getIteratorTypesArray());
-    transposed.getRegion().takeBody(dot.getRegion());
     copy.replaceAllUsesWith(transposed.getResults());
     copy.erase();
     dot.erase();
@@ -195,6 +209,21 @@ void AttentionOutliner::moveEpiloguesOut() {
     linalg::GenericOp sum = sumBefore(last);
     if (!sum)
       continue;
+    if (linalg::GenericOp written = writeInOrderOf(last, sum)) {
+      SmallVector<AffineMap> maps = last.getIndexingMapsArray();
+      maps[0] = maps[1];
+      last.setIndexingMapsAttr(Builder(op).getAffineMapArrayAttr(maps));
+      last->setOperand(0, written.getResult(0));
+      llvm::replace(generics, sum, written);
+      auto fill = sum.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
+      sum.erase();
+      sum = written;
+      Operation *empty = fill.getOutputs()[0].getDefiningOp();
+      for (Operation *unused : {fill.getOperation(), empty})
+        if (unused && unused->use_empty())
+          unused->erase();
+      classes = LoopClasses(generics);
+    }
     OpBuilder builder(op);
     auto type = cast<RankedTensorType>(sum->getResult(0).getType());
     Value standIn = tensor::EmptyOp::create(

@@ -87,7 +87,7 @@ private:
   LogicalResult form(func::FuncOp func,
                      const llvm::StringMap<BlockArgument> &arguments,
                      Block &block) {
-    KernelGroups groups(block, dotTile);
+    KernelGroups groups(block, forBlocks);
     if (failed(groups.form()))
       return failure();
     SmallVector<unsigned> order = groups.order();

@@ -17,8 +17,12 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// A joined kernel keeps at least this many domain points, unless it is small.
-static constexpr int64_t kMinTasks = 16;
+/// A joined kernel keeps at least this many domain points, unless it is small:
+/// if tasks are those of a CPU, and if they are blocks of a GPU.
+static constexpr int64_t kMinTasks = 16, kMinBlocks = 2048;
+/// The most rows or columns of a dot that a block of a GPU has, and the most
+/// elements that it keeps of other values.
+static constexpr int64_t kMostOfDot = 128, kMostInBlock = 1 << 14;
 /// Work (iterations) below which parallelism does not matter.
 static constexpr int64_t kSmallWork = 1 << 14;
 /// The most ops in a kernel without parallel loops. Without this limit, many
@@ -328,10 +332,11 @@ bool KernelGroups::isWorthJoining(const KernelGroup &producer,
   };
   int64_t before = std::max(volume(producer.domain), volume(consumer.domain));
   bool small = producer.work + consumer.work <= kSmallWork;
-  if (!small && volume(domain) < std::min(kMinTasks, before))
+  int64_t least = forBlocks ? kMinBlocks : kMinTasks;
+  if (!small && volume(domain) < std::min(least, before))
     return false;
-  if (!small && dotTile && producer.contraction &&
-      volume(producer.domain) > dotTile * volume(domain))
+  int64_t most = producer.contraction ? kMostOfDot : kMostInBlock;
+  if (!small && forBlocks && before > most * volume(domain))
     return false;
   if (!domain.empty())
     return true;

@@ -58,10 +58,9 @@ struct KernelGroup {
 /// The groups of one block.
 class KernelGroups {
 public:
-  /// A kernel has at most `dotTile` rows or columns of a dot that are not in
-  /// its domain; 0 is no limit.
-  KernelGroups(Block &block, int64_t dotTile)
-      : block(block), dotTile(dotTile) {}
+  /// `forBlocks` says whether the tasks of kernels are blocks of a GPU.
+  KernelGroups(Block &block, bool forBlocks)
+      : block(block), forBlocks(forBlocks) {}
 
   /// Forms the groups; fails on an op that no kernel can hold.
   LogicalResult form();
@@ -98,7 +97,7 @@ private:
                   MutableArrayRef<int> mapping);
 
   Block &block;
-  int64_t dotTile;
+  bool forBlocks;
   SmallVector<KernelNode> nodes;
   SmallVector<KernelGroup> groups;
   DenseMap<Operation *, unsigned> nodeOf; // also of attached ops

@@ -256,9 +256,9 @@ Operation *AttentionSplitter::clonePart(ArrayRef<Value> results) const {
   return builder.create(state);
 }
 
-/// Returns an earlier attention that computes the same as `part`, as the forward
-/// pass has computed the values of rows of the backward pass; null if there is
-/// none.
+/// Returns an earlier attention that computes the same as `part`, as the
+/// forward pass has computed the values of rows of the backward pass; null if
+/// there is none.
 Operation *AttentionSplitter::knownPart(Operation *part) const {
   for (auto other : part->getBlock()->getOps<AttentionOp>())
     if (other != part && other->isBeforeInBlock(part) &&

@@ -30,9 +30,6 @@ static std::unique_ptr<Pass> createBlockCanonicalizer() {
       /*disabledPatterns=*/{selections});
 }
 
-/// The columns of a dot that a block of a GPU has.
-static constexpr int64_t kGPUDotTile = 128;
-
 void fp8::buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
                                MemoryReport *sink) {
   buildKernelsPipeline(pm, layouts, PlanMemoryOptions(), sink);
@@ -51,8 +48,7 @@ void fp8::buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
   if (layouts == PayloadLayouts::AlongK)
     pm.addNestedPass<func::FuncOp>(createAssignLayouts());
   FormKernelsOptions form;
-  if (layouts == PayloadLayouts::AlongK)
-    form.dotTile = kGPUDotTile;
+  form.forBlocks = layouts == PayloadLayouts::AlongK;
   pm.addPass(createFormKernels(form));
   pm.addPass(createDeduplicateKernels());
   pm.addPass(createBufferizeKernels());
@@ -125,9 +121,8 @@ struct KernelsOptions : PassPipelineOptions<KernelsOptions> {
           clEnumValN(PayloadLayouts::AsTensors, "as-tensors",
                      "in the order of their tensors, as a CPU reads them"),
           clEnumValN(PayloadLayouts::AlongK, "along-k",
-                     "contiguous along k, as a GPU reads them; attentions, "
-                     "and dots with sums over long rows, are divided for a "
-                     "GPU's blocks, too"))};
+                     "contiguous along k, as a GPU reads them; kernels are "
+                     "those of a GPU's blocks, too"))};
 };
 
 struct CodegenOptions : PassPipelineOptions<CodegenOptions> {

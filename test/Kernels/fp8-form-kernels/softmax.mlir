@@ -1,5 +1,5 @@
 // RUN: fp8-opt %s --fp8-fuse-elementwise --fp8-form-kernels | FileCheck %s
-// RUN: fp8-opt %s --fp8-fuse-elementwise --fp8-form-kernels=dot-tile=64 | FileCheck %s --check-prefix=TILE
+// RUN: fp8-opt %s --fp8-fuse-elementwise --fp8-form-kernels=for-blocks | FileCheck %s --check-prefix=TILE
 // RUN: fp8-opt %s --fp8-kernels | FileCheck %s --check-prefix=PLAN
 // RUN: fp8-opt %s --fp8-kernels --fp8-target=cpu=x86-64-v4 --fp8-codegen | FileCheck %s --check-prefix=LOOPS
 // RUN: fp8-opt %s --fp8-kernels --fp8-target=cpu=x86-64-v4 --fp8-codegen --fp8-to-llvm | FileCheck %s --check-prefix=LLVM

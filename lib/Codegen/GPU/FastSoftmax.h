@@ -1,0 +1,20 @@
+//===- FastSoftmax.h - Instructions for the softmax of 16 bits --*- C++ -*-===//
+
+#ifndef FP8_LIB_CODEGEN_GPU_FASTSOFTMAX_H
+#define FP8_LIB_CODEGEN_GPU_FASTSOFTMAX_H
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+
+namespace mlir::fp8::gpu_codegen {
+
+/// Lets the exponentials and quotients of an attention be approximations, if
+/// every dot of it multiplies elements of at most 16 bits.
+void allowFastSoftmax(KernelOp kernel);
+
+/// Makes `ex2.approx` of the exponentials in `op` that may be approximations.
+/// (LLVM makes `div.approx` of such quotients.)
+void expandFastExponentials(Operation *op);
+
+} // namespace mlir::fp8::gpu_codegen
+
+#endif // FP8_LIB_CODEGEN_GPU_FASTSOFTMAX_H
