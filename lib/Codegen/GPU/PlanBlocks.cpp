@@ -40,7 +40,7 @@ constexpr int64_t kEnoughBlocks = 256;
 constexpr unsigned kThreads = 128, kManyThreads = 256, kMostThreads = 1024;
 /// The most threads of a group that shares the sum of a row.
 constexpr int64_t kMostGroup = 16;
-/// The threads of a block that sums columns: 16 for each column of a warp.
+/// The threads of a block that sums columns: at least 16 for each column.
 constexpr unsigned kColumnThreads = 512;
 /// The elements that a thread computes if its block transposes a payload, and
 /// the most threads of such a block.
@@ -479,12 +479,21 @@ private:
     if (failed(lowering.measure()))
       return failure();
     if (lowering.hasColumnSums() && !kernel.getDomain().empty())
-      return makePlan(kernel, tileOfElementwise(kernel, kWarp), kColumnThreads);
+      return planOfColumns(kernel, info);
     if (std::optional<BlockLowering::Scatter> scatter = lowering.findScatter())
       return planOfScatter(kernel, *scatter, plan);
     if (lowering.hasGroupSums())
       return planOfRows(kernel, plan, info);
     return plan;
+  }
+
+  /// Gives a block the columns of a warp; half of them if multiprocessors would
+  /// be left without a block. (A row is then 32 bytes of bf16.)
+  GPUPlanAttr planOfColumns(KernelOp kernel, const GPUInfo &info) {
+    SmallVector<int64_t> tile = tileOfElementwise(kernel, kWarp);
+    if (countTiles(kernel.getDomain(), tile) < info.processors)
+      tile = tileOfElementwise(kernel, kWarp / 2);
+    return makePlan(kernel, tile, kColumnThreads);
   }
 
   /// Gives every group of threads that shares a sum a row of its own, if that
