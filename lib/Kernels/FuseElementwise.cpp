@@ -169,8 +169,8 @@ struct FoldExpandShapeIntoMap : OpRewritePattern<linalg::GenericOp> {
       for (ReassociationIndicesRef group : expand.getReassociationIndices()) {
         AffineExpr expr = rewriter.getAffineConstantExpr(0);
         for (int64_t dim : group)
-          if (int64_t size = expand.getResultType().getDimSize(dim); size != 1)
-            expr = expr * size + map.getResult(dim);
+          expr = expr * expand.getResultType().getDimSize(dim) +
+                 map.getResult(dim);
         exprs.push_back(expr);
       }
       map = AffineMap::get(map.getNumDims(), 0, exprs, op.getContext());
@@ -209,8 +209,8 @@ struct FoldCollapseShapeIntoMap : OpRewritePattern<tensor::CollapseShapeOp> {
          collapse.getReassociationIndices()) {
       AffineExpr expr = rewriter.getAffineConstantExpr(0);
       for (int64_t dim : group)
-        if (int64_t size = collapse.getSrcType().getDimSize(dim); size != 1)
-          expr = expr * size + map.getResult(dim);
+        expr =
+            expr * collapse.getSrcType().getDimSize(dim) + map.getResult(dim);
       exprs.push_back(expr);
     }
     map = AffineMap::get(map.getNumDims(), 0, exprs, op.getContext());

@@ -34,8 +34,9 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// The sums of a thread whose epilogues load their operands at once.
-static constexpr int64_t kSumsTogether = 16;
+/// The sums of a thread whose epilogues load their operands at once: with TMA,
+/// and without, where other blocks run meanwhile if registers are left to them.
+static constexpr int64_t kSumsTogether = 16, kFewSumsTogether = 8;
 /// The threads of a block along the rows and the columns of an FMA tile.
 static constexpr int64_t kFmaRows = 8, kFmaColumns = kDotThreads / kFmaRows;
 
@@ -225,11 +226,12 @@ static void moveStoresHere(OpBuilder &b, Operation *before) {
 void DotEmitter::passSums(ValueRange sums) {
   bool arePairs =
       plan.multiplier != Multiplier::FMA && volumeOf(plan.columns) % 2 == 0;
+  int64_t together = plan.tma ? kSumsTogether : kFewSumsTogether;
   Operation *before = lastOp(b);
   forSums([&](int64_t number, Value row, Value column) {
     if (arePairs && number % 2)
       return;
-    if (number && number % (plan.tma ? kSumsTogether : 8) == 0) {
+    if (number && number % together == 0) {
       moveStoresHere(b, before);
       before = lastOp(b);
     }

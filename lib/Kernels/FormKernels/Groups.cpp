@@ -17,12 +17,12 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// A joined kernel keeps at least this many domain points, unless it is small:
-/// if tasks are those of a CPU, and if they are blocks of a GPU.
-static constexpr int64_t kMinTasks = 16, kMinBlocks = 2048;
-/// The most rows or columns of a dot that a block of a GPU has, and the most
-/// elements that it keeps of other values.
-static constexpr int64_t kMostOfDot = 128, kMostInBlock = 1 << 14;
+/// A joined kernel keeps at least this many domain points, unless it is small.
+static constexpr int64_t kMinTasks = 16;
+/// The most rows or columns of a dot that a block of a GPU has, the most
+/// elements that it keeps of another value, and its most iterations.
+static constexpr int64_t kMostOfDot = 128, kMostKept = 1 << 14,
+                         kMostBlockWork = 1 << 17;
 /// Work (iterations) below which parallelism does not matter.
 static constexpr int64_t kSmallWork = 1 << 14;
 /// The most ops in a kernel without parallel loops. Without this limit, many
@@ -332,11 +332,13 @@ bool KernelGroups::isWorthJoining(const KernelGroup &producer,
   };
   int64_t before = std::max(volume(producer.domain), volume(consumer.domain));
   bool small = producer.work + consumer.work <= kSmallWork;
-  int64_t least = forBlocks ? kMinBlocks : kMinTasks;
-  if (!small && volume(domain) < std::min(least, before))
+  if (!small && volume(domain) < std::min(kMinTasks, before))
     return false;
-  int64_t most = producer.contraction ? kMostOfDot : kMostInBlock;
-  if (!small && forBlocks && before > most * volume(domain))
+  int64_t most = producer.contraction ? kMostOfDot : kMostKept;
+  if (!small && forBlocks &&
+      (before > most * volume(domain) ||
+       (!producer.contraction &&
+        producer.work + consumer.work > kMostBlockWork * volume(domain))))
     return false;
   if (!domain.empty())
     return true;

@@ -45,7 +45,7 @@ probes = {probe["name"]: probe for probe in results["probes"]["probes"]}
 assert len(probes) == 48 and all(probe["agrees"] and probe["differing"] == 0 for probe in probes.values()), probes
 assert probes["sums-e4m3-e5m2"]["elements"] == 2048 and probes["to-e4m3"]["elements"] == 4096, probes
 assert {probes[f"accumulate-{kind}-{form}-{k}"]["sums"] for form, ks in (("e4m3", (128, 2048)), ("bf16", (64, 1024))) for k in ks for kind in ("mma", "wgmma")} == {"f32"}, probes
-assert {kernel["kind"] for kernel in kernels} == {"dot", "quantize", "attention", "update", "other", "bf16_dot"}, kernels
+assert {kernel["kind"] for kernel in kernels} == {"dot", "dot_along_rows", "quantize", "attention", "update", "other", "bf16_dot"}, kernels
 assert len(kernels) > 20 and all(kernel["samples"] > 0 and kernel["wrong"] == 0 for kernel in kernels), kernels
 dots = {kernel["set"]: kernel for kernel in kernels if kernel["set"].startswith("dot-")}
 assert all(dot["sums"] == "f32" and dot["beyond_f32"] == 0 for dot in dots.values()), dots

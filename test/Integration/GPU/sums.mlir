@@ -4,7 +4,7 @@
 // RUN: fp8-opt --fp8-target=nvptx=sm_90a --fp8-gpu-codegen %t.mlir | FileCheck %s --check-prefix=CODE
 // RUN: fp8-check-gpu-kernels --seeds=3 %t.mlir | FileCheck %s
 
-// CODE-COUNT-2: gpu_launch<blocks = 3, threads = 512, shared = 2048,
+// CODE-COUNT-4: gpu_launch<blocks = {{[46]}}, threads = 512, shared = 2048,
 // CODE-COUNT-2: gpu_launch<blocks = 234, threads = 128, shared = 0,
 // CHECK-NOT: FAIL
 // CHECK: 6 kernels, 0 failed

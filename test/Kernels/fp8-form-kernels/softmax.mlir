@@ -1,5 +1,4 @@
 // RUN: fp8-opt %s --fp8-fuse-elementwise --fp8-form-kernels | FileCheck %s
-// RUN: fp8-opt %s --fp8-fuse-elementwise --fp8-form-kernels=for-blocks | FileCheck %s --check-prefix=TILE
 // RUN: fp8-opt %s --fp8-kernels | FileCheck %s --check-prefix=PLAN
 // RUN: fp8-opt %s --fp8-kernels --fp8-target=cpu=x86-64-v4 --fp8-codegen | FileCheck %s --check-prefix=LOOPS
 // RUN: fp8-opt %s --fp8-kernels --fp8-target=cpu=x86-64-v4 --fp8-codegen --fp8-to-llvm | FileCheck %s --check-prefix=LLVM
@@ -16,15 +15,6 @@
 // CHECK: math.exp
 // CHECK: math.absf
 // CHECK: fp8.kernel @kernel_1
-
-// The rows of the dot are longer than a tile: the softmax is a kernel of its own.
-// TILE: fp8.launch @kernel_0(read %{{.*}}, read %{{.*}}, write %{{.*}}) label = "dot 
-// TILE: fp8.launch @kernel_1({{.*}}label = "softmax_amax
-// TILE: fp8.launch @kernel_2({{.*}}label = "max
-// TILE: fp8.kernel @kernel_0
-// TILE-SAME: domain = [256, 128]
-// TILE: fp8.kernel @kernel_1
-// TILE-SAME: domain = [256]
 
 // The state argument is updated in place, only the partials are in the arena.
 // PLAN: fp8.schedule @main(%[[ARENA:.*]]: memref<1024xi8>, %[[X:.*]]: memref<256x64xf32> {{.*}}, %[[W:[^:]*]]: memref<64x128xf32>
