@@ -14,14 +14,20 @@
 module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
 
   // Queries in order: a tile of 60 keys begins with the block of the first query
-  // that sees one of them.
+  // that sees one of them. A thread's sums are stored behind the last one.
   // CHECK-LABEL: gpu.func @by_keys(
+  // CHECK: %[[SUMS:.*]] = memref.alloca() : memref<32xf32>
   // CHECK: %[[TILE:.*]] = arith.remui %block_id_x, %c10
   // CHECK: %[[KEY:.*]] = arith.muli %[[TILE]], %c60
   // CHECK: %[[SEEN:.*]] = arith.maxsi %[[KEY]], %c0
   // CHECK: %[[NUMBER:.*]] = arith.divui %[[SEEN]], %c60
   // CHECK: %[[FIRST:.*]] = arith.muli %[[NUMBER]], %c60
   // CHECK: scf.for %{{.*}} = %[[FIRST]] to %c600 step %c60
+  // CHECK-COUNT-32: memref.load %[[SUMS]]
+  // CHECK-COUNT-32: memref.store %{{.*}}, %[[SUMS]]
+  // CHECK: gpu.barrier
+  // CHECK-NEXT: }
+  // CHECK-COUNT-32: memref.load %[[SUMS]]
   fp8.kernel @by_keys(read %a: memref<600x64xf32>, read %b: memref<600x64xf32>, read %c: memref<600x64xf32>, read %m: memref<600xf32>, write %y: memref<600x64xf32>) domain = [600, 600] block = 128 {
     %zero = arith.constant 0.0 : f32
     %low = arith.constant -1.0e30 : f32

@@ -190,15 +190,16 @@ gpu_run = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_r
 loader.exec_module(gpu_run)
 # A log has the time since the run began; the first steps take longer.
 assert gpu_run.step_seconds([{"seconds": end} for end in (5, 6, 7.5, 8.5, 9.5, 10.5)]) == 1
-card = {"device": {"name": "NVIDIA H100 80GB HBM3"}, "cublas": {"dots": [{"type": "e4m3", "m": 8, "n": 4, "k": 2, "seconds": 0.7e-3}]}}
-dot = {"label": "dot 8x4x2", "arguments": [{"type": "f8E4M3FN"}, {"type": "f8E5M2"}], "bytes": 1e6, "dot_flops": 1e12}
+card = {"device": {"name": "NVIDIA H100 80GB HBM3"}, "cublas": {"dots": [{"type": "e4m3", "m": 8, "n": 4, "k": 2, "result": "f32", "seconds": 0.7e-3}]}}
+dot = {"label": "dot 8x4x2", "arguments": [{"type": "f8E4M3FN"}, {"type": "f8E5M2"}, {"type": "f32"}], "bytes": 1e6, "dot_flops": 1e12}
 quantize = {"label": "quantize x", "arguments": [{"type": "f32"}, {"type": "f32"}], "bytes": 1e9, "dot_flops": 0}
 limits = [gpu_run.limit_of(entry, 2e12, gpu_run.peak_of(card)) for entry in (dot, quantize)]
 assert abs(limits[0] - 1 / 1978) < 1e-9 and limits[1] == 0.5e-3, limits
 assert gpu_run.cublas_seconds(dot, card) == 0.7e-3 and gpu_run.cublas_seconds({**dot, "label": "dot 8x4x2 dgrad"}, card) == 0.7e-3
 rows = [{"kind": gpu_run.kind_of(dot), "seconds": 1e-3, "limit": limits[0], "of_cublas": 0.7}, {"kind": gpu_run.kind_of(quantize), "seconds": 1e-3, "limit": limits[1]}]
 summary = gpu_run.summary_of(rows)
-bf16 = {**dot, "label": "dot 8x4x2 bf16", "arguments": [{"type": "bf16"}, {"type": "bf16"}]}
+bf16 = {**dot, "label": "dot 8x4x2 bf16", "arguments": [{"type": "bf16"}, {"type": "bf16"}, {"type": "f32"}]}
+assert gpu_run.cublas_seconds({**dot, "arguments": [*dot["arguments"][:2], {"type": "bf16"}]}, card) is None
 assert gpu_run.kind_of(bf16) == "bf16_dot" and gpu_run.cublas_seconds(bf16, card) is None
 assert gpu_run.cublas_seconds(bf16, {"cublas": {"dots": [{**card["cublas"]["dots"][0], "type": "bf16", "seconds": 1e-3}]}}) == 1e-3
 # FP8 counts as faster than bf16 only beside fast bf16 dots.
