@@ -20,10 +20,8 @@ std::array<int64_t, 2> BlockLowering::alignmentsOf(linalg::GenericOp op) const {
   return result;
 }
 
-/// Returns the strides of a dense result whose loops have these extents. The
-/// strides of a result do not change any size.
-static SmallVector<int64_t> denseResult(linalg::GenericOp dot,
-                                        ArrayRef<int64_t> sizes) {
+SmallVector<int64_t> gpu_codegen::denseResult(linalg::GenericOp dot,
+                                              ArrayRef<int64_t> sizes) {
   SmallVector<int64_t> shape;
   for (AffineExpr expr : dot.getIndexingMapsArray().back().getResults())
     shape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);

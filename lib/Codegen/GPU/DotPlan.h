@@ -171,6 +171,11 @@ FailureOr<DotPlan> makeDotPlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
                                std::array<Type, 2> localInputs,
                                const DotOptions &options);
 
+/// Returns the strides of a dense result whose loops have these extents. The
+/// strides of a result do not change any size of a plan.
+SmallVector<int64_t> denseResult(linalg::GenericOp dot,
+                                 ArrayRef<int64_t> sizes);
+
 /// Returns true if `mma.sync` and `wgmma` can multiply the operands.
 bool multipliesMatrices(linalg::GenericOp dot);
 
