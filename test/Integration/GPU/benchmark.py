@@ -56,7 +56,6 @@ assert "not compared" in results["models"]["tiny"]["void"] and results["models"]
 assert not list((folder / "runs").glob("tiny-*")), "expected no files of measured runs"
 
 
-
 def operands(kernel, m, n, k):
     """Returns the operands of a dot in float64, and its result as the manifest describes it."""
     described = json.loads((kernel / "kernels.json").read_text())
