@@ -86,9 +86,10 @@ def learning_rate(cfg, step):
 
 
 class Trainer:
-    def __init__(self, cfg, initial, compiled):
+    def __init__(self, cfg, initial, compiled, device="cpu"):
         self.cfg, self.initial = cfg, initial
-        self.model = Llama(cfg, initial)
+        self.model = Llama(cfg, initial).to(device)
+        self.model.angles = tuple(angle.to(device) for angle in self.model.angles)
         self.loss = torch.compile(self.model) if compiled else self.model
 
     def restart(self):

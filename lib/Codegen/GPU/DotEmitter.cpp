@@ -40,16 +40,20 @@ static constexpr int64_t kSumsTogether = 16, kFewSumsTogether = 8;
 /// The threads of a block along the rows and the columns of an FMA tile.
 static constexpr int64_t kFmaRows = 8, kFmaColumns = kDotThreads / kFmaRows;
 
+Value gpu_codegen::throughAssembly(OpBuilder &b, Location loc, Value value,
+                                   StringRef constraints) {
+  return LLVM::InlineAsmOp::create(b, loc, value.getType(), value,
+                                   /*asm_string=*/"", constraints,
+                                   /*has_side_effects=*/true,
+                                   /*is_align_stack=*/false,
+                                   LLVM::tailcallkind::TailCallKind::None,
+                                   LLVM::AsmDialectAttr(), ArrayAttr())
+      .getResult(0);
+}
+
 Value gpu_codegen::knownFromHere(OpBuilder &b, Location loc, Value index) {
-  Type i64 = b.getI64Type();
-  Value number = arith::IndexCastOp::create(b, loc, i64, index);
-  number = LLVM::InlineAsmOp::create(b, loc, i64, number, /*asm_string=*/"",
-                                     /*constraints=*/"=l,0",
-                                     /*has_side_effects=*/true,
-                                     /*is_align_stack=*/false,
-                                     LLVM::tailcallkind::TailCallKind::None,
-                                     LLVM::AsmDialectAttr(), ArrayAttr())
-               .getResult(0);
+  Value number = arith::IndexCastOp::create(b, loc, b.getI64Type(), index);
+  number = throughAssembly(b, loc, number, "=l,0");
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), number);
 }
 

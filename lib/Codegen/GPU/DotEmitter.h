@@ -17,6 +17,11 @@ struct Places : contraction::Places {
   std::array<SmallVector<Value>, 2> coordinates;
 };
 
+/// Returns `value` as assembly without instructions gives it, of which
+/// compilers know nothing. `constraints` name the register: "=f,0", "=l,0".
+Value throughAssembly(OpBuilder &b, Location loc, Value value,
+                      StringRef constraints);
+
 /// Returns an index whose value the compilers only know from here on, so that
 /// nothing that follows from it occupies registers before.
 Value knownFromHere(OpBuilder &b, Location loc, Value index);

@@ -114,11 +114,10 @@ void BlockLowering::emitEpilogue(linalg::GenericOp dot, Value row, Value column,
   }
   nest.lanes = nest.vectorLoop ? sums.size() : 1;
   nest.startsAligned = nest.vectorLoop && startsAligned(nest, nest.lanes);
-  known[buffer] = sums[0];
+  forwarded[buffer] = sums[0];
   if (nest.vectorLoop)
-    known[buffer] = vector::FromElementsOp::create(
+    forwarded[buffer] = vector::FromElementsOp::create(
         builder, loc, VectorType::get({nest.lanes}, builder.getF32Type()),
         sums);
   emitBody(nest, loops, nest.lanes, {});
-  known.clear();
 }

@@ -105,13 +105,7 @@ void DotEmitter::releaseStage(Value condition) {
 DotEmitter::Values DotEmitter::inRegisters(ValueRange sums) {
   Values kept;
   for (Value sum : sums)
-    kept.push_back(LLVM::InlineAsmOp::create(
-                       b, loc, sum.getType(), sum, /*asm_string=*/"",
-                       /*constraints=*/"=f,0", /*has_side_effects=*/true,
-                       /*is_align_stack=*/false,
-                       LLVM::tailcallkind::TailCallKind::None,
-                       LLVM::AsmDialectAttr(), ArrayAttr())
-                       .getResult(0));
+    kept.push_back(throughAssembly(b, loc, sum, "=f,0"));
   return kept;
 }
 

@@ -117,7 +117,8 @@ static linalg::GenericOp writeInOrderOf(linalg::GenericOp reader,
             write = reader.getIndexingMapsArray()[1];
   auto fill = sum.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
   AffineMap inverse = inversePermutation(read);
-  if (!fill || !inverse || !read.isPermutation() || !write.isPermutation())
+  if (!fill || !inverse || !read.isPermutation() || !write.isPermutation() ||
+      sum->getNumResults() != 1)
     return nullptr;
   OpBuilder builder(sum);
   auto type =
@@ -134,6 +135,7 @@ static linalg::GenericOp writeInOrderOf(linalg::GenericOp reader,
   auto written = linalg::GenericOp::create(
       builder, sum.getLoc(), TypeRange{type}, sum.getInputs(),
       ValueRange{zeros}, maps, sum.getIteratorTypesArray());
+  written->setDiscardableAttrs(sum->getDiscardableAttrDictionary());
   written.getRegion().takeBody(sum.getRegion());
   return written;
 }
@@ -209,8 +211,11 @@ void AttentionOutliner::moveEpiloguesOut() {
     linalg::GenericOp sum = sumBefore(last);
     if (!sum)
       continue;
-    if (linalg::GenericOp written = writeInOrderOf(last, sum)) {
-      SmallVector<AffineMap> maps = last.getIndexingMapsArray();
+    SmallVector<AffineMap> maps = last.getIndexingMapsArray();
+    linalg::GenericOp written;
+    if (maps[0] != maps[1])
+      written = writeInOrderOf(last, sum);
+    if (written) {
       maps[0] = maps[1];
       last.setIndexingMapsAttr(Builder(op).getAffineMapArrayAttr(maps));
       last->setOperand(0, written.getResult(0));

@@ -260,8 +260,9 @@ Operation *AttentionSplitter::clonePart(ArrayRef<Value> results) const {
 /// forward pass has computed the values of rows of the backward pass; null if
 /// there is none.
 Operation *AttentionSplitter::knownPart(Operation *part) const {
-  for (auto other : part->getBlock()->getOps<AttentionOp>())
-    if (other != part && other->isBeforeInBlock(part) &&
+  for (Operation *other : part->getOperand(0).getUsers())
+    if (isa<AttentionOp>(other) && other->getBlock() == part->getBlock() &&
+        other->isBeforeInBlock(part) &&
         other->getOperands() == part->getOperands() &&
         other->getResultTypes() == part->getResultTypes() &&
         OperationEquivalence::isRegionEquivalentTo(

@@ -327,8 +327,8 @@ protected:
   /// The first of them; null if that is the first key.
   Value firstKey;
   /// Values in registers that earlier ops of the nest have written, per buffer,
-  /// and those that are known before its first op.
-  DenseMap<Value, Value> forwarded, known;
+  /// and those that are known before its first op. Empty between nests.
+  DenseMap<Value, Value> forwarded;
 };
 
 /// Returns the extents of the loops of `op` in a tile of these sizes.

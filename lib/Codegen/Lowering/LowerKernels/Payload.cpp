@@ -122,7 +122,6 @@ SmallVector<Value> KernelLowering::emitBody(const Nest &nest, Loops &loops,
                                             int64_t lanes,
                                             ValueRange accumulators) {
   SmallVector<Value> next;
-  forwarded = known;
   for (linalg::GenericOp op : nest.ops) {
     unsigned outputs = op.getOutputs().size();
     if (!allParallel(op)) {
