@@ -174,6 +174,60 @@ module {
 
 // -----
 
+#kd = affine_map<(b, q, k, d) -> (b, k, d)>
+#qd = affine_map<(b, q, k, d) -> (b, q, d)>
+#s = affine_map<(b, q, k, d) -> (b, q, k)>
+#ds = affine_map<(b, k, d, q) -> (b, q, k)>
+#qs = affine_map<(b, k, d, q) -> (b, q, d)>
+#dk = affine_map<(b, k, d, q) -> (b, k, d)>
+
+// A cast that also turns the sum: the kernel writes it in that order, in f32, and
+// the sum keeps what the recipe says of its products.
+// CHECK-LABEL: func.func @turned_sum
+// CHECK: %[[SUM:.*]] = fp8.launch @kernel_0({{.*}} -> tensor<4x8x16xf32>
+// CHECK: fp8.launch @kernel_1(read %[[SUM]], {{.*}} tensor<4x8x16xbf16>
+// CHECK: fp8.kernel @kernel_0({{.*}}) -> tensor<4x8x16xf32> domain = [4, 16, 512] block = 128 {
+// CHECK: outs(%{{.*}} : tensor<4x8x16xf32>) attrs = {fp8.promote_every = 32 : i64, fp8.task_dims = array<i64: 0, 1, 3>}
+// CHECK: fp8.kernel @kernel_1
+// CHECK: arith.truncf
+module {
+  func.func @turned_sum(%q: tensor<4x512x8xf32>, %k: tensor<4x16x8xf32>) -> tensor<4x8x16xbf16> {
+    %0 = fp8.attention_backward %q, %k : (tensor<4x512x8xf32>, tensor<4x16x8xf32>) -> tensor<4x8x16xbf16> {
+    ^bb0(%a: tensor<4x512x8xf32>, %b: tensor<4x16x8xf32>):
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<4x512x16xf32>
+      %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x512x16xf32>) -> tensor<4x512x16xf32>
+      %s = linalg.generic {indexing_maps = [#qd, #kd, #s], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+          ins(%a, %b : tensor<4x512x8xf32>, tensor<4x16x8xf32>) outs(%f : tensor<4x512x16xf32>) {
+      ^bb1(%x: f32, %y: f32, %z: f32):
+        %m = arith.mulf %x, %y : f32
+        %n = arith.addf %z, %m : f32
+        linalg.yield %n : f32
+      } -> tensor<4x512x16xf32>
+      %ge = tensor.empty() : tensor<4x16x8xf32>
+      %gf = linalg.fill ins(%zero : f32) outs(%ge : tensor<4x16x8xf32>) -> tensor<4x16x8xf32>
+      %g = linalg.generic {indexing_maps = [#ds, #qs, #dk], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+          ins(%s, %a : tensor<4x512x16xf32>, tensor<4x512x8xf32>) outs(%gf : tensor<4x16x8xf32>) attrs = {fp8.promote_every = 32 : i64} {
+      ^bb1(%x: f32, %y: f32, %z: f32):
+        %m = arith.mulf %x, %y : f32
+        %n = arith.addf %z, %m : f32
+        linalg.yield %n : f32
+      } -> tensor<4x16x8xf32>
+      %ce = tensor.empty() : tensor<4x8x16xbf16>
+      %c = linalg.generic {indexing_maps = [affine_map<(b, d, k) -> (b, k, d)>, affine_map<(b, d, k) -> (b, d, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+          ins(%g : tensor<4x16x8xf32>) outs(%ce : tensor<4x8x16xbf16>) {
+      ^bb1(%x: f32, %z: bf16):
+        %n = arith.truncf %x : f32 to bf16
+        linalg.yield %n : bf16
+      } -> tensor<4x8x16xbf16>
+      fp8.yield %c : tensor<4x8x16xbf16>
+    }
+    return %0 : tensor<4x8x16xbf16>
+  }
+}
+
+// -----
+
 func.func @not_structured(%q: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %0 = fp8.attention %q : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%a: tensor<4x8xf32>):
