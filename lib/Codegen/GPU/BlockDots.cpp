@@ -62,7 +62,7 @@ int64_t BlockLowering::dotScratchBytes(linalg::GenericOp op,
   std::array<Type, 2> localInputs = localInputTypes(op, tile);
   FailureOr<DotPlan> plan =
       planDot(op, sizes, denseResult(op, sizes), localInputs);
-  if (failed(plan))
+  if (failed(plan) || plan->inPlace)
     return 0;
   if (plan->tma) {
     maps = {plan->boxes[0].map, plan->boxes[1].map};
@@ -99,7 +99,7 @@ BlockLowering::tileOfDot(linalg::GenericOp op) {
   if (!plan->usesWgmma() && threads != kDotThreads)
     return op.emitOpError("expected a plan with ")
            << kDotThreads << " threads for a dot but got " << threads;
-  if (dots.tma && !plan->tma)
+  if ((dots.tma && !plan->tma) || (dots.inPlace && !plan->inPlace))
     return op.emitOpError("expected operands that TMA can bring, but ")
            << plan->whyNotTma;
   auto memory = cast<MemRefType>(sharedArgument.getType());
@@ -117,10 +117,28 @@ LogicalResult BlockLowering::emitDot(linalg::GenericOp op) {
     return failure();
   // Sums that are kept leave no registers for what all blocks have in common.
   Value own = kept.empty() ? thread : knownFromHere(builder, loc, thread);
-  DotEmitter emitter(builder, loc, tile->second, own, ring.get());
-  if (epilogues.contains(op))
-    emitter.setEpilogue([&](Value row, Value column, ArrayRef<Value> sums) {
-      emitEpilogue(op, row, column, sums);
-    });
-  return emitter.emit(tile->first, kept.lookup(op));
+  DotEmitter emitter(builder, loc, tile->second, own,
+                     dots.tma ? ring.get() : nullptr);
+  if (dots.inPlace)
+    emitter.setPlaces(placesOf(op));
+  if (heldDots.contains(op)) {
+    heldSums[op].clear();
+    emitter.setHeld(heldSums[op]);
+  } else if (epilogues.contains(op)) {
+    emitter.setEpilogue(
+        [&](int64_t number, Value row, Value column, ArrayRef<Value> sums) {
+          emitEpilogue(op, number, row, column, sums);
+        });
+  }
+  auto rows = rowValues.find(op);
+  if (rows == rowValues.end())
+    return emitter.emit(tile->first, kept.lookup(op));
+  RowValues &values = rows->second;
+  values.values.clear();
+  for (Value variable : values.variables)
+    values.values.push_back(memref::LoadOp::create(builder, loc, variable));
+  LogicalResult result = emitter.emit(tile->first, kept.lookup(op));
+  for (auto [value, variable] : llvm::zip(values.values, values.variables))
+    memref::StoreOp::create(builder, loc, value, variable);
+  return result;
 }

@@ -51,6 +51,8 @@ static bool staysInNest(Value buffer, const lowering::TileParts &parts) {
 /// long as there is room, then global memory.
 LogicalResult BlockLowering::planScratch() {
   FirstFit inShared, inGlobal;
+  if (dots.inPlace)
+    planOperandTiles();
   findEpilogues();
   if (rows > 0 && !(scatter = findScatter()))
     return kernel->emitOpError("expected one scatter, because its plan says "
@@ -58,7 +60,7 @@ LogicalResult BlockLowering::planScratch() {
   // Sums of columns use the memory of a dot, unless TMA brings the next tile's
   // operands there meanwhile.
   int64_t sumBytes = columnSumBytes();
-  bool isApart = dots.tma && sumBytes > 0;
+  bool isApart = hasProducer() && sumBytes > 0;
   int64_t otherBytes = isApart
                            ? llvm::alignTo(dotBytes, kLocalAlignment) + sumBytes
                            : std::max(dotBytes, sumBytes);
@@ -69,11 +71,14 @@ LogicalResult BlockLowering::planScratch() {
       return cast<linalg::GenericOp>(op).getDpsInits()[0] == buffer;
     };
     bool isOnlySums =
-        llvm::any_of(llvm::make_first_range(epilogues), isResultOf);
+        llvm::any_of(llvm::make_first_range(epilogues), isResultOf) ||
+        llvm::any_of(llvm::make_first_range(heldDots), isResultOf);
     if (isOnlySums || staysInNest(buffer, parts)) {
       local.bytes = local.scratchOffset = 0;
       continue;
     }
+    if (dots.inPlace) // Patterns of swizzles begin with each local.
+      local.bytes = llvm::alignTo(local.bytes, kWgmmaAlignment);
     local.isStaged = isStaged(buffer);
     if (local.isStaged) {
       int64_t line = tileType(local, tile).getShape().back();
@@ -95,7 +100,9 @@ LogicalResult BlockLowering::planScratch() {
   dotOffset = llvm::alignTo(inShared.size(), dotAlignment);
   sharedBytes = dotOffset + otherBytes;
   sumOffset = isApart ? sharedBytes - sumBytes : dotOffset;
-  if (sharedBytes > target.sharedBytes)
+  if (sharedBytes > target.sharedBytes && dots.inPlace)
+    whyNotInPlace = "they need too much shared memory";
+  else if (sharedBytes > target.sharedBytes)
     return kernel->emitOpError("expected at most ")
            << target.sharedBytes << " bytes of shared memory but needs "
            << sharedBytes;
@@ -113,7 +120,7 @@ LogicalResult BlockLowering::measure() {
 
 int64_t BlockLowering::blocksTogether() const {
   int64_t blocks = target.sharedPerProcessor / (sharedBytes + kSystemShared);
-  if (dots.tma)
+  if (hasProducer())
     blocks = std::min(
         {blocks, target.warps * kWarp / getThreads(),
          target.registers / (getThreads() * (sumRegisters + kOtherRegisters))});
@@ -167,6 +174,16 @@ void BlockLowering::emitBarrier() {
                           Value());
 }
 
+/// Parts exchange data between the threads that compute, and with `wgmma`,
+/// which reads through the async proxy.
+void BlockLowering::emitPartEnd() {
+  if (ring && ring->fills)
+    return;
+  if (std::exchange(hasWrittenLines, false))
+    showToWgmma(builder, loc);
+  emitBarrier();
+}
+
 /// A block runs one task, or every task whose number is congruent to its own
 /// modulo the number of blocks.
 Value BlockLowering::emitTaskLoop(Value first) {
@@ -184,26 +201,49 @@ Value BlockLowering::emitTaskLoop(Value first) {
 }
 
 LogicalResult BlockLowering::emitTasks(Value first) {
-  return dots.tma ? emitTasksWithTma(first) : emitTask(emitTaskLoop(first));
+  if (!whyNotInPlace.empty())
+    return kernel->emitOpError("expected dots that read their operands in "
+                               "place, but ")
+           << whyNotInPlace;
+  // The last queries see the most keys of a causal mask: their blocks come
+  // first, so that short ones fill the end.
+  if (dots.inPlace && band && band->keyLoop == domain.size() - 1)
+    first = arith::SubIOp::create(builder, loc, constantIndex(countTasks() - 1),
+                                  first);
+  return hasProducer() ? emitTasksWithTma(first)
+                       : emitTask(emitTaskLoop(first));
 }
 
 /// One thread of the last warp, the producer, asks for the operands of all
 /// tasks. The other warps compute, with barriers of their own.
 LogicalResult BlockLowering::emitTasksWithTma(Value first) {
   auto memory = cast<MemRefType>(sharedArgument.getType());
-  int64_t bytes = 2 * kBarrierBytes * ringStages;
-  Value barriers = memref::ViewOp::create(
-      builder, loc,
-      MemRefType::get({bytes}, memory.getElementType(),
-                      MemRefLayoutAttrInterface(), memory.getMemorySpace()),
-      sharedArgument, constantIndex(dotOffset + dotBytes - bytes),
-      ValueRange{});
-  auto made = std::make_unique<TmaRing>(
-      builder, loc, barriers, ringStages,
-      std::array<Value, 2>{mapArguments[0], mapArguments[1]});
-  ifThen(isBelow(thread, 1), [&] { made->makeBarriers(threads / kWarp); });
+  // The barriers are the last bytes of the memory for dots.
+  auto barriersFromEnd = [&](int64_t first, int64_t count) -> Value {
+    return memref::ViewOp::create(
+        builder, loc,
+        MemRefType::get({count * kBarrierBytes}, memory.getElementType(),
+                        MemRefLayoutAttrInterface(), memory.getMemorySpace()),
+        sharedArgument,
+        constantIndex(dotOffset + dotBytes - first * kBarrierBytes),
+        ValueRange{});
+  };
+  SmallVector<TmaRing *> rings;
+  if (dots.inPlace) {
+    makeRings(barriersFromEnd);
+    rings = {ring.get(), keptRing.get()};
+  } else {
+    int64_t count = TmaRing::countBarriers(ringStages);
+    ring = std::make_unique<TmaRing>(
+        builder, loc, barriersFromEnd(count, count), ringStages,
+        SmallVector<Value>(mapArguments.begin(), mapArguments.end()));
+    rings = {ring.get()};
+  }
+  ifThen(isBelow(thread, 1), [&] {
+    for (TmaRing *made : rings)
+      made->makeBarriers(threads / kWarp);
+  });
   gpu::BarrierOp::create(builder, loc); // of all threads
-  ring = std::move(made);
   auto branch = scf::IfOp::create(builder, loc, isBelow(thread, threads),
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);
@@ -225,6 +265,8 @@ LogicalResult BlockLowering::emitTasksWithTma(Value first) {
 
 /// The producer only brings the operands of dots.
 LogicalResult BlockLowering::emitParts() {
+  if (dots.inPlace)
+    return emitStep();
   if (!ring || !ring->fills)
     return KernelLowering::emitParts();
   for (const auto &part : parts)
@@ -235,11 +277,17 @@ LogicalResult BlockLowering::emitParts() {
   return success();
 }
 
-Value BlockLowering::placeLocal(const Local &local, MemRefType type) {
+Value BlockLowering::placeLocal(Value buffer, const Local &local,
+                                MemRefType type) {
   if (local.bytes == 0) // It stays in registers.
     return memref::AllocaOp::create(builder, loc, type);
-  if (!local.isStaged)
-    return viewLocal(local, type);
+  if (!local.isStaged) {
+    Value memref = viewLocal(local, type);
+    if (isInLines(buffer))
+      linesOf[buffer] = viewLocal(
+          local, MemRefType::get(type.getNumElements(), type.getElementType()));
+    return memref;
+  }
   SmallVector<int64_t> shape(type.getShape());
   shape.back() = stagedLine(shape.back());
   SmallVector<OpFoldResult> zeros, sizes, ones;

@@ -5,6 +5,7 @@
 
 #include "../Lowering/LowerKernels/KernelLowering.h"
 #include "DotPlan.h"
+#include "OperandTiles.h"
 #include "TmaRing.h"
 
 #include "fp8/Codegen/Target.h"
@@ -37,7 +38,9 @@ public:
                        inOrder ? std::optional(plan.getTile().back())
                                : std::nullopt),
         target(target), threads(plan.getThreads()),
-        dots{threads, plan.getStages(), plan.getWgmma(), plan.getTma()},
+        dots{threads, plan.getStages(), plan.getWgmma(),
+             /*tma=*/plan.getTma() && !inOrder,
+             /*inPlace=*/plan.getTma() && inOrder},
         rows(plan.getRows()), processors(target.processors),
         alignments(alignments) {}
 
@@ -71,7 +74,10 @@ public:
   /// Returns whether several threads can share the sums of a column.
   bool hasColumnSums() const;
   /// The threads of a block. With TMA, one more warp than those that compute.
-  int64_t getThreads() const { return threads + (dots.tma ? kWarp : 0); }
+  int64_t getThreads() const { return threads + (hasProducer() ? kWarp : 0); }
+  /// Returns why the dots cannot read their operands in place, if the plan says
+  /// that they do; an empty string if they can.
+  StringRef getWhyNotInPlace() const { return whyNotInPlace; }
   /// The tensor maps that are the kernel's last parameters.
   ArrayRef<TensorMapAttr> getTensorMaps() const { return maps; }
   /// The alignment that shared memory needs.
@@ -87,6 +93,8 @@ public:
   BlockArgument getSharedArgument() const { return sharedArgument; }
 
 private:
+  /// Whether one warp asks TMA for operands.
+  bool hasProducer() const { return dots.tma || dots.inPlace; }
   LogicalResult planScratch() override;
   Value prepareArguments() override;
   LogicalResult emitTasks(Value first) override;
@@ -97,7 +105,7 @@ private:
   FailureOr<DotPlan> planDot(linalg::GenericOp op, ArrayRef<int64_t> sizes,
                              ArrayRef<int64_t> outStrides,
                              std::array<Type, 2> localInputs);
-  Value placeLocal(const Local &local, MemRefType type) override;
+  Value placeLocal(Value buffer, const Local &local, MemRefType type) override;
   Value viewLocal(const Local &local, MemRefType type);
   LogicalResult emitDot(linalg::GenericOp op) override;
   LogicalResult beginBlocks(ArrayRef<int64_t> largest) override;
@@ -112,9 +120,21 @@ private:
   void keepOwnRows(Value row);
   void emitParallelLoops(const Nest &nest, Loops &loops,
                          ArrayRef<unsigned> order) override;
-  void emitPartEnd() override { emitBarrier(); }
+  void emitPartEnd() override;
   std::optional<int64_t> alignmentOf(Value buffer, AffineMap map,
                                      const Nest &nest, int64_t lanes) override;
+
+  // Operands in place.
+  bool isInLines(Value buffer) const;
+  void planOperandTiles();
+  void makeRings(function_ref<Value(int64_t, int64_t)> barriers);
+  void bringTiles(TmaRing &own, ArrayRef<OperandTile> tiles, Value start);
+  Value startOfStep();
+  void beginWithTiles();
+  LogicalResult emitStep();
+  std::array<Value, 2> placesOf(linalg::GenericOp dot);
+  Value resolve(Value buffer, AffineMap map, ArrayRef<Value> dims,
+                SmallVectorImpl<Value> &indices) override;
 
   // Nests on the sums of a dot.
   void findEpilogues();
@@ -122,8 +142,37 @@ private:
     return llvm::is_contained(llvm::make_second_range(epilogues), &nest);
   }
   bool isOfSums(unsigned part) const;
-  void emitEpilogue(linalg::GenericOp dot, Value row, Value column,
-                    ArrayRef<Value> sums);
+  bool isOnlyReader(const Nest &nest, linalg::GenericOp dot) const;
+  bool fitsSums(const Nest &nest,
+                std::array<std::optional<unsigned>, 2> loops) const;
+  void findHeldDots(linalg::GenericOp dot, const Nest &nest);
+  void forwardSums(linalg::GenericOp dot, ArrayRef<Value> sums);
+  void emitEpilogue(linalg::GenericOp dot, int64_t number, Value row,
+                    Value column, ArrayRef<Value> sums);
+
+  // Values that the nest behind a dot reduces for each row.
+  /// For each row of which a thread has sums, the results of its columns. They
+  /// stay in registers, like the sums that are kept.
+  struct RowValues {
+    Accumulators accumulators;
+    /// For each row, a variable for each result, and the values while the nest
+    /// is emitted.
+    SmallVector<Value> variables, values;
+    /// The sums that a thread has of each two rows.
+    int64_t sumsOfRows = 0;
+    MutableArrayRef<Value> ofRow(int64_t number) {
+      int64_t row = number / sumsOfRows * 2 + number % 4 / 2,
+              count = accumulators.outputs.size();
+      return MutableArrayRef(values).slice(row * count, count);
+    }
+  };
+  linalg::FillOp fillBefore(Value buffer) const;
+  bool isOfRows(linalg::FillOp fill) const;
+  std::optional<unsigned> rowLoopOf(linalg::GenericOp dot,
+                                    const Nest &nest) const;
+  Value variableOf(Type type, ArrayRef<int64_t> shape = {});
+  void beginRows(linalg::GenericOp dot, ArrayRef<int64_t> largest);
+  LogicalResult storeRows(linalg::GenericOp dot, const RowValues &rows);
 
   // Points of a nest, distributed over threads or groups of threads.
   int64_t lanesPerThread(const Nest &nest, ArrayRef<unsigned> order,
@@ -210,15 +259,34 @@ private:
   int64_t dotAlignment = kLocalAlignment;
   BlockArgument sharedArgument, scratchArgument;
   /// The elementwise nest that the threads of a dot compute on their sums.
-  DenseMap<Operation *, const Nest *> epilogues;
+  llvm::MapVector<Operation *, const Nest *> epilogues;
+  /// The dots whose sums stay in registers until the nest behind another dot
+  /// reads them, with that dot; and these sums in the current step.
+  DenseMap<Operation *, linalg::GenericOp> heldDots;
+  DenseMap<Operation *, SmallVector<Value>> heldSums;
   /// The sums that stay in registers while a block runs the last loop of its
   /// domain, by the dot that computes them.
   llvm::MapVector<Operation *, Value> kept;
+  llvm::MapVector<Operation *, RowValues> rowValues;
   // With TMA.
   SmallVector<TensorMapAttr> maps;
   SmallVector<BlockArgument> mapArguments;
   int64_t ringStages = 0, sumRegisters = 0;
   std::unique_ptr<TmaRing> ring;
+  // With operands in place.
+  std::string whyNotInPlace;
+  SmallVector<OperandTile> keptTiles, steppedTiles;
+  /// For each operand that TMA brings, whether it moves from step to step, and
+  /// its number in one of the lists above.
+  DenseMap<std::pair<Operation *, unsigned>, std::pair<bool, unsigned>>
+      placeOfOperand;
+  /// Which tiles of the current step have been waited for.
+  SmallVector<bool> awaited;
+  std::unique_ptr<TmaRing> keptRing;
+  /// The memory of locals in lines, with one dimension.
+  DenseMap<Value, Value> linesOf;
+  /// Whether this part has accessed such a local.
+  bool hasWrittenLines = false;
   Value block, thread; // indices
   /// The threads that share the sums of one point, in the current nest.
   int64_t groupThreads = 1;

@@ -246,7 +246,7 @@ void DotEmitter::passSums(ValueRange sums) {
       b.setInsertionPoint(branch.thenBlock()->getTerminator());
     }
     SmallVector<Value> values(sums.slice(number, arePairs ? 2 : 1));
-    epilogue(add(first[0], row), add(first[1], column), values);
+    epilogue(number, add(first[0], row), add(first[1], column), values);
   });
   moveStoresHere(b, before);
 }
@@ -254,6 +254,8 @@ void DotEmitter::passSums(ValueRange sums) {
 void DotEmitter::storeSums(ValueRange sums, Places places) {
   if (fills())
     return;
+  if (held)
+    return held->append(sums.begin(), sums.end());
   if (epilogue)
     return passSums(sums);
   forSums([&](int64_t number, Value row, Value column) {
@@ -298,6 +300,8 @@ DotEmitter::forValues(int64_t to, int64_t step, ValueRange carried,
 /// Adds `extent` products, from k0 on, to `sums`.
 DotEmitter::Values DotEmitter::sumRun(Places places, Value k0, int64_t extent,
                                       Values sums) {
+  if (plan.inPlace)
+    return multiplyInPlace(sums);
   if (plan.tma && !fills())
     return multiplyRun(extent, sums);
   if (plan.tma) {
@@ -404,13 +408,8 @@ LogicalResult DotEmitter::storeKept(const ContractionTile &tile, Value kept) {
   return emit(tile, kept);
 }
 
-LogicalResult DotEmitter::emit(const ContractionTile &tile, Value kept) {
-  FailureOr<contraction::Places> start = place(tile);
-  if (failed(start))
-    return failure();
-  Places places = {*start, firstCoordinates(tile)};
-  this->kept = kept;
-  accumulates = tile.accumulate && !kept;
+/// Finds this thread's part of a tile.
+void DotEmitter::begin(const ContractionTile &tile) {
   auto type = cast<MemRefType>(tile.scratch.getType());
   auto view = [&](Type element) -> Value {
     int64_t bytes = element.getIntOrFloatBitWidth() / 8;
@@ -434,6 +433,24 @@ LogicalResult DotEmitter::emit(const ContractionTile &tile, Value kept) {
     warpRow = div(thread, kFmaColumns);
     warpColumn = rem(thread, kFmaColumns);
   }
+}
+
+void DotEmitter::forRows(const ContractionTile &tile,
+                         function_ref<void(int64_t, Value)> body) {
+  begin(tile);
+  Value row = add(warpRow, div(lane, 4));
+  for (int64_t i = 0; i < 2 * plan.mmaRows(); ++i)
+    body(i, add(row, i * kMmaRows / 2));
+}
+
+LogicalResult DotEmitter::emit(const ContractionTile &tile, Value kept) {
+  FailureOr<contraction::Places> start = place(tile);
+  if (failed(start))
+    return failure();
+  Places places = {*start, firstCoordinates(tile)};
+  this->kept = kept;
+  accumulates = tile.accumulate && !kept;
+  begin(tile);
   forOuter(plan.outer, places);
   return success();
 }

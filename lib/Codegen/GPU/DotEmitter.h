@@ -26,6 +26,10 @@ Value throughAssembly(OpBuilder &b, Location loc, Value value,
 /// nothing that follows from it occupies registers before.
 Value knownFromHere(OpBuilder &b, Location loc, Value index);
 
+/// Makes this thread's writes to shared memory visible to `wgmma`, which reads
+/// through the async proxy.
+void showToWgmma(OpBuilder &b, Location loc);
+
 /// Emits the code of a dot according to its plan. If TMA brings the operands,
 /// it emits either the producer's part or that of the other warps, as the ring
 /// says.
@@ -40,10 +44,22 @@ public:
   /// null, it has a sum for each one of this thread, to which the dot adds.
   LogicalResult emit(const ContractionTile &tile, Value kept = Value());
 
-  /// Calls `body` with the row, the column and the value of each sum, or of
-  /// each two that are adjacent in a row, instead of storing them.
-  using Epilogue = std::function<void(Value, Value, ArrayRef<Value>)>;
+  /// Calls `body` with the number, the row, the column and the value of each
+  /// sum, or of each two that are adjacent in a row, instead of storing them.
+  using Epilogue = std::function<void(int64_t, Value, Value, ArrayRef<Value>)>;
   void setEpilogue(Epilogue body) { epilogue = std::move(body); }
+
+  /// Multiplies operands in place, which begin at these addresses in shared
+  /// memory (indices).
+  void setPlaces(std::array<Value, 2> addresses) { starts = addresses; }
+
+  /// Appends the sums of this thread to `values` instead of storing them.
+  void setHeld(SmallVectorImpl<Value> &values) { held = &values; }
+
+  /// Calls `body` with the number and the row of each row of which this thread
+  /// has sums, if `wgmma` computes the tile.
+  void forRows(const ContractionTile &tile,
+               function_ref<void(int64_t, Value)> body);
 
   /// Stores kept sums as the result of `tile`.
   LogicalResult storeKept(const ContractionTile &tile, Value kept);
@@ -111,12 +127,12 @@ private:
   void waitForCopies();
 
   // wgmma.
-  void showToWgmma();
   Value descriptorOf(unsigned operand, Value stage);
   Value startProducts(Value stage, ValueRange sums, bool fromZero = false);
   Values valuesOf(Value made, unsigned count);
   Values waitForProducts(Value made, unsigned count);
   Values sumRunByWgmma(Places places, const Run &run, Values sums);
+  Values multiplyInPlace(Values sums);
 
   // TMA.
   bool fills() const { return ring && ring->fills; }
@@ -145,6 +161,7 @@ private:
   void storeSums(ValueRange sums, Places places);
   void passSums(ValueRange sums);
 
+  void begin(const ContractionTile &tile);
   /// Calls `body` for each sum of this thread with the number of the sum and
   /// its row and column in the tile.
   void forSums(function_ref<void(int64_t, Value, Value)> body);
@@ -169,6 +186,8 @@ private:
   Value kept;
   bool storesKept = false;
   Epilogue epilogue;
+  SmallVectorImpl<Value> *held = nullptr;
+  std::array<Value, 2> starts;
   Value thread, lane, warpRow, warpColumn;
   Value shared;
   std::array<Value, 2> elements; // shared memory as operand elements

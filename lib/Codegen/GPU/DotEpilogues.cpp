@@ -44,13 +44,11 @@ sidesOf(linalg::GenericOp dot, ArrayRef<int64_t> tile) {
   return std::array{*rows, *columns};
 }
 
-/// Returns the map by which an elementwise nest reads `buffer`, if it reads one
-/// element for each of its points; null otherwise.
+/// Returns the map by which a nest reads `buffer`, if it reads one element for
+/// each of its points; null otherwise.
 static AffineMap readOfPoints(const Nest &nest, Value buffer) {
   AffineMap found;
-  for (linalg::GenericOp op : nest.ops) {
-    if (!allParallel(op))
-      return AffineMap();
+  for (linalg::GenericOp op : nest.ops)
     for (OpOperand &operand : op->getOpOperands()) {
       if (operand.get() != buffer)
         continue;
@@ -60,27 +58,95 @@ static AffineMap readOfPoints(const Nest &nest, Value buffer) {
         return AffineMap();
       found = map;
     }
-  }
   return found;
 }
 
-/// Finds the dots whose only readers are an elementwise nest behind it: its
-/// threads compute the nest on their sums.
+/// Returns the loops of a nest along the rows and the columns of a dot whose
+/// sums it reads, one element for each of its points; fails if it does not.
+static FailureOr<std::array<std::optional<unsigned>, 2>>
+loopsOfSums(linalg::GenericOp dot, const Nest &nest, ArrayRef<int64_t> tile) {
+  auto sides = sidesOf(dot, tile);
+  AffineMap read = readOfPoints(nest, dot.getDpsInits()[0]);
+  if (failed(sides) || !read)
+    return failure();
+  std::array<std::optional<unsigned>, 2> loops;
+  AffineMap written = dot.getIndexingMapsArray().back();
+  for (auto [from, to] : llvm::zip(written.getResults(), read.getResults()))
+    for (auto [side, loop] : llvm::zip(*sides, loops))
+      if (side == cast<AffineDimExpr>(from).getPosition())
+        loop = cast<AffineDimExpr>(to).getPosition();
+  return loops;
+}
+
+std::optional<unsigned> BlockLowering::rowLoopOf(linalg::GenericOp dot,
+                                                 const Nest &nest) const {
+  return (*loopsOfSums(dot, nest, tile))[0];
+}
+
+/// Returns whether nothing but the nest reads the sums of a dot.
+bool BlockLowering::isOnlyReader(const Nest &nest,
+                                 linalg::GenericOp dot) const {
+  Value buffer = dot.getDpsInits()[0];
+  return locals.contains(buffer) && !sumsBlocks(dot) &&
+         llvm::all_of(buffer.getUsers(), [&](Operation *user) {
+           return user == dot || isa<linalg::FillOp>(user) ||
+                  llvm::is_contained(nest.ops, user);
+         });
+}
+
+/// Returns whether a nest is elementwise; or, with operands in place, whether
+/// it reduces the columns of a dot in each step of the block, which every
+/// thread can do for its own.
+bool BlockLowering::fitsSums(
+    const Nest &nest, std::array<std::optional<unsigned>, 2> loops) const {
+  if (nest.reduction.none())
+    return llvm::all_of(nest.ops, allParallel);
+  auto [rows, columns] = loops;
+  if (!dots.inPlace || !rows || !columns || nest.reduction.count() != 1 ||
+      !nest.reduction.test(*columns))
+    return false;
+  return llvm::all_of(nest.ops, [&](linalg::GenericOp op) {
+    if (allParallel(op))
+      return true;
+    for (auto [i, init] : llvm::enumerate(op.getDpsInits()))
+      if (!sumsBlocks(op) || locals.contains(init) ||
+          !reductionCombiner(op, i) || !fillBefore(init))
+        return false;
+    return true;
+  });
+}
+
+/// Finds the dots of which the nest behind another dot reads the sums at the
+/// same places: they stay in registers until then.
+void BlockLowering::findHeldDots(linalg::GenericOp dot, const Nest &nest) {
+  auto loops = loopsOfSums(dot, nest, tile);
+  for (auto other : body().getOps<linalg::GenericOp>()) {
+    if (other == dot || !isDot(other) || !other->isBeforeInBlock(dot) ||
+        !isOnlyReader(nest, other))
+      continue;
+    auto own = loopsOfSums(other, nest, tile);
+    if (succeeded(own) && *own == *loops)
+      heldDots[other] = dot;
+  }
+}
+
+/// Finds the dots whose only readers are the nest behind it: its threads
+/// compute the nest on their sums.
 void BlockLowering::findEpilogues() {
   epilogues.clear();
+  heldDots.clear();
   for (size_t i = 0; i + 1 < parts.size(); ++i) {
     auto *op = std::get_if<Operation *>(&parts[i]);
     const Nest *nest = std::get_if<Nest>(&parts[i + 1]);
     auto dot = op ? dyn_cast<linalg::GenericOp>(*op) : linalg::GenericOp();
-    if (!dot || !nest || sumsBlocks(dot) || failed(sidesOf(dot, tile)))
+    if (!dot || !nest || !isOnlyReader(*nest, dot))
       continue;
-    Value buffer = dot.getDpsInits()[0];
-    bool isRead = llvm::all_of(buffer.getUsers(), [&](Operation *user) {
-      return user == dot || isa<linalg::FillOp>(user) ||
-             llvm::is_contained(nest->ops, user);
-    });
-    if (locals.contains(buffer) && isRead && readOfPoints(*nest, buffer))
-      epilogues[dot] = nest;
+    auto loops = loopsOfSums(dot, *nest, tile);
+    if (failed(loops) || !fitsSums(*nest, *loops))
+      continue;
+    epilogues[dot] = nest;
+    if (dots.inPlace)
+      findHeldDots(dot, *nest);
   }
 }
 
@@ -92,32 +158,46 @@ bool BlockLowering::isOfSums(unsigned part) const {
   return nest && isEmittedBefore(*nest);
 }
 
+/// Makes the sums of a dot, from `number` on, known to a nest that reads them.
+void BlockLowering::forwardSums(linalg::GenericOp dot, ArrayRef<Value> sums) {
+  Value value = sums[0];
+  if (sums.size() > 1)
+    value = vector::FromElementsOp::create(
+        builder, loc,
+        VectorType::get({static_cast<int64_t>(sums.size())},
+                        builder.getF32Type()),
+        sums);
+  forwarded[dot.getDpsInits()[0]] = value;
+}
+
 /// Emits the nest behind a dot for one sum, or for two in adjacent columns.
-void BlockLowering::emitEpilogue(linalg::GenericOp dot, Value row, Value column,
+/// `number` is that of the sum in the tile.
+void BlockLowering::emitEpilogue(linalg::GenericOp dot, int64_t number,
+                                 Value row, Value column,
                                  ArrayRef<Value> sums) {
   Nest nest = *epilogues.lookup(dot);
-  Value buffer = dot.getDpsInits()[0];
-  auto sides = *sidesOf(dot, tile);
-  AffineMap written = dot.getIndexingMapsArray().back(),
-            read = readOfPoints(nest, buffer);
+  auto sides = *loopsOfSums(dot, nest, tile);
   Loops loops = loopsOf(nest.ops.front());
   nest.vectorLoop.reset();
-  for (auto [from, to] : llvm::zip(written.getResults(), read.getResults())) {
-    unsigned own = cast<AffineDimExpr>(to).getPosition();
-    for (auto [side, index] : {std::pair(sides[0], row), {sides[1], column}})
-      if (side == cast<AffineDimExpr>(from).getPosition()) {
-        loops.index[own] =
-            arith::AddIOp::create(builder, loc, loops.lower[own], index);
-        if (sums.size() > 1 && side == sides[1])
-          nest.vectorLoop = own;
-      }
-  }
+  for (auto [loop, index] : llvm::zip(sides, std::array{row, column}))
+    if (loop)
+      loops.index[*loop] =
+          arith::AddIOp::create(builder, loc, loops.lower[*loop], index);
+  if (sums.size() > 1)
+    nest.vectorLoop = sides[1];
   nest.lanes = nest.vectorLoop ? sums.size() : 1;
   nest.startsAligned = nest.vectorLoop && startsAligned(nest, nest.lanes);
-  forwarded[buffer] = sums[0];
-  if (nest.vectorLoop)
-    forwarded[buffer] = vector::FromElementsOp::create(
-        builder, loc, VectorType::get({nest.lanes}, builder.getF32Type()),
-        sums);
-  emitBody(nest, loops, nest.lanes, {});
+  forwardSums(dot, sums.take_front(nest.lanes));
+  for (auto [other, reader] : heldDots)
+    if (reader == dot)
+      forwardSums(cast<linalg::GenericOp>(other),
+                  ArrayRef(heldSums[other]).slice(number, nest.lanes));
+  auto rows = rowValues.find(dot);
+  if (rows == rowValues.end()) {
+    emitBody(nest, loops, nest.lanes, {});
+    return;
+  }
+  MutableArrayRef<Value> own = rows->second.ofRow(number);
+  llvm::copy(emitBody(nest, loops, nest.lanes, SmallVector<Value>(own)),
+             own.begin());
 }

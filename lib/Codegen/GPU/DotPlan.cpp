@@ -265,6 +265,58 @@ static void chooseBoxes(linalg::GenericOp op,
   plan.whyNotTma = why;
 }
 
+/// Returns why an operand that the block computes cannot stay where it is, or
+/// an empty string. It is written in lines along its last dimension, which are
+/// divided into bands of the longest swizzle.
+static std::string whyNotInPlace(unsigned operand, MemRefType local,
+                                 const DotPlan &plan) {
+  const OperandPlan &own = plan.operands[operand];
+  ArrayRef<Dim> rows = operand ? plan.columns : plan.rows;
+  if (own.from != own.to || own.alongK != own.linesAlongK)
+    return "it is converted or transposed";
+  int64_t line = local.getShape().back();
+  bool isPlain =
+      rows.size() == 1 && rows[0].loops.size() == 1 &&
+      std::max(rows[0].strides[operand], plan.k.strides[operand]) == line;
+  if (!isPlain || plan.lineBytes(operand) != kWgmmaStageBytes ||
+      line * plan.elementBytes() % kWgmmaStageBytes)
+    return "its lines are not those of wgmma";
+  return "";
+}
+
+/// Plans operands that lie in shared memory, all of a tile at once. If they
+/// cannot, `whyNotTma` says why.
+static void choosePlaces(linalg::GenericOp op,
+                         const contraction::LoopInfo &loops,
+                         ArrayRef<int64_t> whole,
+                         std::array<int64_t, 2> alignments,
+                         std::array<Type, 2> localInputs, DotPlan &plan) {
+  std::string why;
+  plan.inPlace = true; // Boxes depend on it.
+  if (!plan.usesWgmma())
+    why = "wgmma does not compute the dot";
+  else if (plan.hasParts() || volumeOf(plan.outer) != 1 ||
+           volumeOf(plan.rows) != plan.tileRows ||
+           volumeOf(plan.columns) != plan.tileColumns)
+    why = "it is more than one tile, or has partial sums";
+  for (unsigned i = 0; i < 2 && why.empty(); ++i) {
+    if (plan.extentOf(i) % plan.bandRows(i) != 0) {
+      why = "its rows are no whole bands";
+    } else if (localInputs[i]) {
+      why = whyNotInPlace(i, cast<MemRefType>(localInputs[i]), plan);
+    } else {
+      why = whyNotByTma(plan.operands[i], Type(), alignments[i]);
+      if (!why.empty())
+        continue;
+      auto boxes = planBoxes(op, loops, whole, plan, i, why);
+      if (succeeded(boxes))
+        plan.boxes[i] = *boxes;
+    }
+  }
+  plan.inPlace = why.empty();
+  plan.whyNotTma = why;
+}
+
 /// Chooses the stages of the ring, which goes on from one run to the next.
 static void chooseRing(int64_t most, DotPlan &plan) {
   if (!plan.tma)
@@ -339,6 +391,8 @@ FailureOr<DotPlan> gpu_codegen::makeDotPlan(
   for (unsigned i = 0; i < 2; ++i)
     chooseAccess(*loops, i, alignments[i], plan);
   chooseCopies(localInputs, options.stages, plan);
+  if (options.inPlace)
+    choosePlaces(op, *loops, whole, alignments, localInputs, plan);
   if (options.tma) {
     chooseBoxes(op, *loops, whole, alignments, localInputs, plan);
     chooseRing(options.stages, plan);

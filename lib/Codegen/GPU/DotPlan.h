@@ -75,6 +75,12 @@ struct DotPlan {
   /// If true, a warp of its own brings both operands by TMA, in these boxes.
   /// Otherwise `whyNotTma` says why it does not, if it was asked for.
   bool tma = false;
+  /// If true, both operands lie in shared memory as `wgmma` reads them, whole
+  /// along k: TMA has brought them in these boxes, or the block has written
+  /// them there (OperandTiles.h). What has lines along k has all lines of one
+  /// stage after another; what has lines along the rows, those of one band
+  /// after another.
+  bool inPlace = false;
   std::string whyNotTma;
   std::array<OperandBoxes, 2> boxes;
   /// The tile that the block computes at once, and the number of warps along
@@ -135,10 +141,30 @@ struct DotPlan {
     return lines(operand) * lineDistance(operand);
   }
   int64_t stageSize() const { return stageSize(0) + stageSize(1); }
+  /// Returns the number of stages of operands in place, and the bytes of one.
+  int64_t stagesInPlace() const {
+    return llvm::divideCeil(k.size, stageDepth());
+  }
+  /// Returns the elements along k of one band or, with lines along k, of one
+  /// stage.
+  int64_t depthTogether(unsigned operand) const {
+    return inPlace && !operands[operand].linesAlongK
+               ? stagesInPlace() * stageDepth()
+               : stageDepth();
+  }
+  /// Returns the distance of two bands in bytes.
+  int64_t bandDistance(unsigned operand) const {
+    return lineBytes(operand) * depthTogether(operand);
+  }
+  int64_t bytesInPlace(unsigned operand) const {
+    return stagesInPlace() * stageSize(operand);
+  }
   /// Returns the bytes of all stages, and of the two barriers of each that TMA
   /// needs, which follow them. Without TMA, every run begins with the first
   /// stage, and may need fewer.
   int64_t getSharedBytes() const {
+    if (inPlace)
+      return 0;
     if (tma)
       return stages * (stageSize() + 2 * kBarrierBytes);
     return std::min<int64_t>(stages, llvm::divideCeil(run, stageDepth())) *
@@ -156,6 +182,8 @@ struct DotOptions {
   bool wgmma = false;
   /// Whether TMA brings the operands of the kernel's only dot, if it can.
   bool tma = false;
+  /// Whether the operands of all dots lie in shared memory, if they can.
+  bool inPlace = false;
 };
 
 /// Plans a tile of `op` whose result has the strides `outStrides`. `sizes` are

@@ -54,9 +54,6 @@ void DotEmitter::fillStage(Places places, Value k) {
   ring->waitUntilEmpty();
   Value barrier = ring->expect(plan.stageSize());
   Value start = mul(ring->stage(), plan.stageSize());
-  auto cluster = LLVM::LLVMPointerType::get(
-      b.getContext(),
-      static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
   for (unsigned operand = 0; operand < 2; ++operand) {
     const OperandBoxes &boxes = plan.boxes[operand];
     for (int64_t band = 0; band < plan.bands(operand); ++band) {
@@ -64,19 +61,9 @@ void DotEmitter::fillStage(Places places, Value k) {
       coordinates[boxes.k] = add(coordinates[boxes.k], k);
       Value &row = coordinates[boxes.rows];
       row = add(row, add(first[operand], band * plan.bandRows(operand)));
-      for (Value &coordinate : coordinates)
-        coordinate =
-            arith::IndexCastOp::create(b, loc, b.getI32Type(), coordinate);
       int64_t offset = operand * plan.stageSize(0) +
                        band * plan.stageSize(operand) / plan.bands(operand);
-      Value target = sharedPointer(b, loc, shared, add(start, offset));
-      // A block is a cluster of its own.
-      target = LLVM::AddrSpaceCastOp::create(b, loc, cluster, target);
-      NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-          b, loc, target, ring->maps[operand], coordinates, barrier,
-          /*im2colOffsets=*/ValueRange(), /*multicastMask=*/Value(),
-          /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
-          NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+      ring->copyBox(operand, coordinates, shared, add(start, offset), barrier);
     }
   }
   ring->advance();

@@ -23,9 +23,7 @@ using namespace mlir::fp8::gpu_codegen;
 /// The size of the window of shared memory that a descriptor can address.
 static constexpr int64_t kWindow = 1 << 18;
 
-/// Makes this thread's writes to shared memory visible to `wgmma`, which reads
-/// through the async proxy.
-void DotEmitter::showToWgmma() {
+void gpu_codegen::showToWgmma(OpBuilder &b, Location loc) {
   MLIRContext *context = b.getContext();
   NVVM::FenceProxyOp::create(
       b, loc, NVVM::ProxyKindAttr::get(context, NVVM::ProxyKind::async_shared),
@@ -36,21 +34,29 @@ void DotEmitter::showToWgmma() {
 /// this warpgroup's rows or for all columns (PTX ISA, "Matrix Descriptor
 /// Format").
 Value DotEmitter::descriptorOf(unsigned operand, Value stage) {
-  Value start = arith::AddIOp::create(
-      b, loc, memref::ExtractAlignedPointerAsIndexOp::create(b, loc, shared),
-      mul(stage, plan.stageSize()));
-  int64_t groupBytes = plan.stageSize(0) * kWgmmaRows / plan.tileRows;
-  start = operand ? add(start, plan.stageSize(0))
-                  : add(start, mul(div(thread, kWarpgroup), groupBytes));
+  Value start;
+  bool alongK = plan.operands[operand].linesAlongK;
+  int64_t line = plan.lineBytes(operand);
+  if (plan.inPlace) {
+    start = add(starts[operand], mul(stage, alongK ? plan.stageSize(operand)
+                                                   : line * plan.stageDepth()));
+  } else {
+    start = arith::AddIOp::create(
+        b, loc, memref::ExtractAlignedPointerAsIndexOp::create(b, loc, shared),
+        mul(stage, plan.stageSize()));
+    start = add(start, operand ? plan.stageSize(0) : 0);
+  }
+  int64_t groupBytes =
+      alongK ? kWgmmaRows * line
+             : plan.bandDistance(0) * kWgmmaRows / plan.bandRows(0);
+  if (operand == 0)
+    start = add(start, mul(div(thread, kWarpgroup), groupBytes));
   start = div(rem(start, kWindow), kPiece);
   // Lines of 128, 64 and 32 bytes have swizzles 1, 2 and 3.
-  int64_t line = plan.lineBytes(operand);
   uint64_t swizzle = 1 + llvm::Log2_64(kWgmmaStageBytes / line);
   // The stride is that of eight lines. The leading offset is that of two bands
   // of rows; it is ignored if lines are along k.
-  uint64_t leading = plan.operands[operand].linesAlongK
-                         ? 1
-                         : line * plan.stageDepth() / kPiece;
+  uint64_t leading = alongK ? 1 : plan.bandDistance(operand) / kPiece;
   uint64_t layout =
       leading << 16 | uint64_t(8 * line / kPiece) << 32 | swizzle << 62;
   Value low = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), start);
@@ -144,7 +150,7 @@ DotEmitter::Values DotEmitter::sumRunByWgmma(Places places, const Run &run,
       run.stages * depth, depth, carried, [&](Value at, ValueRange carried) {
         Value number = div(at, depth);
         waitForCopies();
-        showToWgmma();
+        showToWgmma(b, loc);
         gpu::BarrierOp::create(b, loc);
         Value made =
             startProducts(rem(number, plan.stages), carried.drop_front(loaded));
@@ -162,4 +168,18 @@ DotEmitter::Values DotEmitter::sumRunByWgmma(Places places, const Run &run,
       });
   results.erase(results.begin(), results.begin() + loaded);
   return results;
+}
+
+/// Multiplies operands that lie in shared memory.
+DotEmitter::Values DotEmitter::multiplyInPlace(Values sums) {
+  Values carried;
+  if (kept)
+    carried = inRegisters(sums);
+  Value made;
+  for (int64_t stage = 0; stage < plan.stagesInPlace(); ++stage) {
+    made = startProducts(cst(stage), carried,
+                         /*fromZero=*/!kept && stage == 0);
+    carried = valuesOf(made, sums.size());
+  }
+  return waitForProducts(made, sums.size());
 }

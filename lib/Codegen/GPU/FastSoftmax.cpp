@@ -2,10 +2,11 @@
 //
 // The weights of an attention in bf16 or f16 have at most 11 bits. ex2.approx
 // has an error of 2^-22 (PTX ISA, "Floating Point Instructions: ex2"), to which
-// the rounding of x log2(e) adds |x| 2^-24, and div.approx one of two units in
-// the last place. So where all dots of an attention multiply such elements,
-// these instructions are used instead of polynomials and IEEE's quotient, which
-// take ten times as many.
+// the rounding of x log2(e) adds |x| 2^-24, and a product with rcp.approx one
+// of two units in the last place. So where all dots of an attention multiply
+// such elements, these instructions are used instead of polynomials and IEEE's
+// quotient, which take ten times as many. Results below 2^-126 become zero, and
+// divisors are taken to be at least that large and at most 2^126.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,35 +42,54 @@ void gpu_codegen::allowFastSoftmax(KernelOp kernel) {
   });
 }
 
-/// Returns 2 to the power of each element.
-static Value makeEx2(OpBuilder &b, Location loc, Value x) {
-  auto ex2 = [&](Value element) {
-    return LLVM::CallIntrinsicOp::create(
-               b, loc, b.getF32Type(),
-               b.getStringAttr("llvm.nvvm.ex2.approx.f32"), element)
+/// Returns what an instruction makes of each element.
+static Value makeApproximation(OpBuilder &b, Location loc, StringRef name,
+                               Value x) {
+  auto call = [&](Value element) {
+    return LLVM::CallIntrinsicOp::create(b, loc, b.getF32Type(),
+                                         b.getStringAttr(name), element)
         .getResult(0);
   };
   auto type = dyn_cast<VectorType>(x.getType());
   if (!type)
-    return ex2(x);
+    return call(x);
   SmallVector<Value> elements;
   for (int64_t i = 0; i < type.getNumElements(); ++i)
-    elements.push_back(ex2(vector::ExtractOp::create(b, loc, x, i)));
+    elements.push_back(call(vector::ExtractOp::create(b, loc, x, i)));
   return vector::FromElementsOp::create(b, loc, type, elements);
 }
 
-void gpu_codegen::expandFastExponentials(Operation *op) {
-  op->walk([](math::ExpOp exp) {
-    if (!bitEnumContainsAll(exp.getFastmath(), kApproximate))
+static Value expandExp(OpBuilder &b, math::ExpOp exp) {
+  Location loc = exp.getLoc();
+  TypedAttr log2e = b.getF32FloatAttr(1.44269504f);
+  if (auto type = dyn_cast<VectorType>(exp.getType()))
+    log2e = DenseElementsAttr::get(type, cast<Attribute>(log2e));
+  Value x = arith::MulFOp::create(b, loc, exp.getOperand(),
+                                  arith::ConstantOp::create(b, loc, log2e));
+  return makeApproximation(b, loc, "llvm.nvvm.ex2.approx.ftz.f32", x);
+}
+
+/// The reciprocal of a row is computed once for all of its elements.
+static Value expandQuotient(OpBuilder &b, arith::DivFOp div) {
+  Location loc = div.getLoc();
+  Value reciprocal =
+      makeApproximation(b, loc, "llvm.nvvm.rcp.approx.ftz.f", div.getRhs());
+  return arith::MulFOp::create(b, loc, div.getLhs(), reciprocal);
+}
+
+void gpu_codegen::expandFastSoftmax(Operation *op) {
+  op->walk([](Operation *inner) {
+    OpBuilder b(inner);
+    Value result;
+    if (auto exp = dyn_cast<math::ExpOp>(inner);
+        exp && bitEnumContainsAll(exp.getFastmath(), kApproximate))
+      result = expandExp(b, exp);
+    if (auto div = dyn_cast<arith::DivFOp>(inner);
+        div && bitEnumContainsAll(div.getFastmath(), kApproximate))
+      result = expandQuotient(b, div);
+    if (!result)
       return;
-    OpBuilder b(exp);
-    Location loc = exp.getLoc();
-    TypedAttr log2e = b.getF32FloatAttr(1.44269504f);
-    if (auto type = dyn_cast<VectorType>(exp.getType()))
-      log2e = DenseElementsAttr::get(type, cast<Attribute>(log2e));
-    Value x = arith::MulFOp::create(b, loc, exp.getOperand(),
-                                    arith::ConstantOp::create(b, loc, log2e));
-    exp.replaceAllUsesWith(makeEx2(b, loc, x));
-    exp.erase();
+    inner->replaceAllUsesWith(ValueRange(result));
+    inner->erase();
   });
 }

@@ -11,9 +11,9 @@ namespace mlir::fp8::gpu_codegen {
 /// every dot of it multiplies elements of at most 16 bits.
 void allowFastSoftmax(KernelOp kernel);
 
-/// Makes `ex2.approx` of the exponentials in `op` that may be approximations.
-/// (LLVM makes `div.approx` of such quotients.)
-void expandFastExponentials(Operation *op);
+/// Makes `ex2.approx` of the exponentials in `op` that may be approximations,
+/// and products with `rcp.approx` of the quotients.
+void expandFastSoftmax(Operation *op);
 
 } // namespace mlir::fp8::gpu_codegen
 

@@ -142,7 +142,7 @@ private:
       lowering.setProcessors(processors);
     if (failed(lowering.run()))
       return failure();
-    expandFastExponentials(func);
+    expandFastSoftmax(func);
     int64_t shared = lowering.getSharedBytes();
     bool isStatic = shared <= kStaticShared;
     gpu::GPUFuncOp gpuFunc =

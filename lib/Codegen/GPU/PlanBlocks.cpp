@@ -3,6 +3,7 @@
 #include "Alignment.h"
 #include "BlockLowering.h"
 #include "DotPlan.h"
+#include "SimplifyAttention.h"
 #include "StageTransposes.h"
 #include "TransposeTile.h"
 
@@ -184,13 +185,14 @@ int64_t lastRowsOf(KernelOp kernel, linalg::GenericOp dot,
 /// Returns a tile with one batch and a block of queries. The other loops are
 /// whole, so that a row of scores is in one block, except for keys in the
 /// domain of a kernel that runs over queries in order.
-SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows) {
+SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows,
+                                     int64_t kept = kAttentionKeys) {
   ArrayRef<int64_t> domain = kernel.getDomain();
   SmallVector<int64_t> tile(domain);
   linalg::GenericOp dot = contractionOf(kernel);
   ContractionDims dims = *inferContractionDims(dot);
   auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
-  int64_t queries = maxRows, keys = kAttentionKeys;
+  int64_t queries = maxRows, keys = kept;
   for (unsigned i = tile.size(); i-- > 0;) {
     bool isInOrder = kernel.getBlock() && i + 1 == tile.size();
     if (llvm::is_contained(dims.batch, loops[i]) && !isInOrder) {
@@ -228,9 +230,11 @@ void swapOperands(linalg::GenericOp dot) {
   right.setType(type);
 }
 
-/// Exchanges the operands of the dots of an attention for which `wgmma` then
-/// needs fewer tiles: a tile has 64 rows, but up to twice as many columns.
-void swapLongRows(KernelOp kernel, ArrayRef<int64_t> tile) {
+/// Exchanges the operands of the dots of an attention for which `isBetter` with
+/// the rows and columns of their tiles exchanged.
+void swapDots(
+    KernelOp kernel, ArrayRef<int64_t> tile,
+    function_ref<bool(linalg::GenericOp, int64_t, int64_t)> isBetter) {
   for (auto dot : kernel.getBody().getOps<linalg::GenericOp>()) {
     if (!isDot(dot) || dot.getNumDpsInputs() != 2 || !multipliesMatrices(dot))
       continue;
@@ -241,14 +245,22 @@ void swapLongRows(KernelOp kernel, ArrayRef<int64_t> tile) {
       rows *= extents[d];
     for (unsigned d : dims.n)
       columns *= extents[d];
-    auto countOf = [](int64_t rows, int64_t columns) {
-      return llvm::divideCeil(rows, kWgmmaRows) *
-             llvm::divideCeil(columns, kDotColumns);
-    };
-    if (columns >= kWgmmaRows &&
-        countOf(columns, rows) < countOf(rows, columns))
+    if (isBetter(dot, rows, columns))
       swapOperands(dot);
   }
+}
+
+/// Exchanges the operands of the dots for which `wgmma` then needs fewer tiles:
+/// a tile has 64 rows, but up to twice as many columns.
+void swapLongRows(KernelOp kernel, ArrayRef<int64_t> tile) {
+  auto countOf = [](int64_t rows, int64_t columns) {
+    return llvm::divideCeil(rows, kWgmmaRows) *
+           llvm::divideCeil(columns, kDotColumns);
+  };
+  swapDots(kernel, tile, [&](linalg::GenericOp, int64_t rows, int64_t columns) {
+    return columns >= kWgmmaRows &&
+           countOf(columns, rows) < countOf(rows, columns);
+  });
 }
 
 /// Returns true if the domain of an attention divides keys: its blocks run over
@@ -261,6 +273,12 @@ bool dividesKeys(KernelOp kernel) {
          llvm::any_of(loops.asArrayRef().drop_back(), [&](int64_t loop) {
            return !llvm::is_contained(dims.batch, loop);
          });
+}
+
+/// Returns true if `buffer` is an argument that the kernel writes.
+bool writes(KernelOp kernel, Value buffer) {
+  auto argument = dyn_cast<BlockArgument>(buffer);
+  return argument && kernel.getAccess(argument.getArgNumber()) != Access::Read;
 }
 
 class PlanBlocks : public fp8::impl::PlanBlocksBase<PlanBlocks> {
@@ -278,10 +296,12 @@ public:
         continue;
       // The buffers of the transposes are not the CPU's.
       sumTile = cpuTileOf(kernel);
-      keyCounts = keyCountsOf(kernel, kKeyCountsOfGPU);
       stageTransposes(kernel);
       if (kernel.getPlan())
         continue;
+      if (isAttention(kernel))
+        simplifyAttention(kernel);
+      keyCounts = keyCountsOf(kernel, kKeyCountsOfGPU);
       band = KeyBand::find(kernel.getBody().front(), kKeyCountsOfGPU.checks);
       FailureOr<GPUPlanAttr> plan = planOf(kernel, GPUInfo::of(*target));
       if (failed(plan))
@@ -302,6 +322,8 @@ private:
   BlockLowering loweringOf(KernelOp kernel, GPUPlanAttr plan,
                            const GPUInfo &info) const {
     SmallVector<int64_t> aligned(kernel.getNumArguments(), kLocalAlignment);
+    if (plan.getTma() && kernel.getBlock())
+      aligned = alignments->of(kernel);
     BlockLowering lowering(kernel, kernel.getDomain(), plan,
                            kernel.getBlock().has_value(), info, aligned);
     if (!keyCounts.empty())
@@ -314,8 +336,7 @@ private:
                       GPUPlanAttr plan) const {
     DotPlan none;
     for (unsigned i = 0; i < 2; ++i)
-      if (auto argument = dyn_cast<BlockArgument>(dot.getDpsInputs()[i]);
-          argument && kernel.getAccess(argument.getArgNumber()) != Access::Read)
+      if (writes(kernel, dot.getDpsInputs()[i]))
         none.whyNotTma = "the kernel writes an operand";
     if (!none.whyNotTma.empty())
       return none;
@@ -374,13 +395,67 @@ private:
       if (failed(memory))
         return failure();
       // Stop where no dot uses another stage.
-      if (memory->shared == shared || memory->scratch > least->scratch ||
+      if (memory->shared == shared || memory->shared > info.sharedBytes ||
+          memory->scratch > least->scratch ||
           (least->fitsTwice && !memory->fitsTwice))
         break;
       shared = memory->shared;
       plan = more;
     }
     return plan;
+  }
+
+  /// Plans an attention whose blocks run keys or queries in order so that its
+  /// dots read their operands in place, with tiles of these sizes. Returns null
+  /// if they cannot, or if a multiprocessor has no room for `blocks` of them.
+  FailureOr<GPUPlanAttr> planInPlace(KernelOp kernel, int64_t kept,
+                                     int64_t stepped, int64_t blocks,
+                                     const GPUInfo &info) {
+    int64_t rows = std::max(kept, stepped);
+    SmallVector<int64_t> tile = tileOfAttention(kernel, stepped, kept);
+    // A tile has as many rows as the warpgroups have together.
+    swapDots(kernel, tile,
+             [&](linalg::GenericOp dot, int64_t own, int64_t columns) {
+               return own != rows && columns == rows &&
+                      isa<BlockArgument>(dot.getDpsInits()[0]);
+             });
+    GPUPlanAttr plan = makePlan(kernel, tile, rows / kWgmmaRows * kWarpgroup,
+                                /*wgmma=*/true, kFewestStages, /*tma=*/true);
+    BlockLowering lowering = loweringOf(kernel, plan, info);
+    if (failed(lowering.measure()))
+      return failure();
+    StringRef why = lowering.getWhyNotInPlace();
+    if (why.empty() && lowering.getScratchBytes() > 0)
+      why = "they need too much shared memory";
+    if (explain && !why.empty())
+      kernel.emitRemark(
+          "dots do not read their operands in place, in tiles of ")
+          << kept << " by " << stepped << ": " << why;
+    return why.empty() && lowering.blocksTogether() >= blocks ? plan
+                                                              : GPUPlanAttr();
+  }
+
+  /// Prefers tiles of which two blocks of one warpgroup fit on a
+  /// multiprocessor: one multiplies while the other computes. Next are tiles
+  /// for two warpgroups.
+  FailureOr<GPUPlanAttr> planInPlace(KernelOp kernel, const GPUInfo &info) {
+    for (auto dot : kernel.getBody().getOps<linalg::GenericOp>())
+      if (isDot(dot) && llvm::any_of(dot.getDpsInputs(), [&](Value input) {
+            return writes(kernel, input);
+          }))
+        return GPUPlanAttr();
+    gatherScores(kernel);
+    constexpr int64_t one = kWgmmaRows, two = 2 * kWgmmaRows;
+    for (auto [kept, stepped, blocks] : {std::tuple(one, one, 2),
+                                         {one, two, 1},
+                                         {two, one, 1},
+                                         {one, one, 1}}) {
+      FailureOr<GPUPlanAttr> plan =
+          planInPlace(kernel, kept, stepped, blocks, info);
+      if (failed(plan) || *plan)
+        return plan;
+    }
+    return GPUPlanAttr();
   }
 
   /// Takes the largest number of queries whose intermediates fit into shared
@@ -399,6 +474,11 @@ private:
     };
     if (wgmma)
       swapLongRows(kernel, tileOfAttention(kernel, kDotRows));
+    if (wgmma && kernel.getBlock()) {
+      FailureOr<GPUPlanAttr> plan = planInPlace(kernel, info);
+      if (failed(plan) || *plan)
+        return plan;
+    }
     for (bool twice : {true, false}) {
       if (twice && !dividesKeys(kernel))
         continue;

@@ -58,12 +58,15 @@ static void addLoops(ArrayRef<unsigned> added,
 
 /// Adds the dimension along the inner k, which no other loop shares: what lies
 /// beyond its end must be zeros.
-static void addK(const contraction::Dim &k, unsigned operand, Dimensions &dims,
-                 OperandBoxes &boxes) {
+static void addK(const contraction::Dim &k, ArrayRef<int64_t> extents,
+                 unsigned operand, Dimensions &dims, OperandBoxes &boxes) {
   boxes.k = dims.sizes.size();
-  for (auto [d, distance] : k.loops)
+  int64_t size = 1; // that of the tensor, of which k may be a part
+  for (auto [d, distance] : k.loops) {
     boxes.loops[d] = {boxes.k, distance};
-  dims.add(k.size, k.strides[operand], /*isRow=*/false);
+    size = std::max(size, distance * extents[d]);
+  }
+  dims.add(size, k.strides[operand], /*isRow=*/false);
 }
 
 /// Finds the dimension along which the rows of a tile lie one after another.
@@ -117,20 +120,26 @@ gpu_codegen::planBoxes(linalg::GenericOp dot,
   ArrayRef<int64_t> own = loops.strides[operand];
   SmallVector<unsigned> rows = loopsOf(own, loops.extents, isRow);
   bool alongK = plan.operands[operand].alongK;
-  if (!alongK)
-    addLoops(rows, loops, rowLoops, operand, found, boxes);
-  addK(plan.k, operand, found, boxes);
-  SmallVector<unsigned> others = loopsOf(own, loops.extents, [&](unsigned d) {
-    return isOther(d) && (alongK || !isRow(d));
-  });
-  addLoops(others, loops, rowLoops, operand, found, boxes);
+  // Dimensions lie in the order of their strides, so that all dots which read
+  // the same tile have the same map.
+  auto addOthers = [&](bool before) {
+    addLoops(loopsOf(own, loops.extents,
+                     [&](unsigned d) {
+                       return isOther(d) &&
+                              (own[d] < plan.k.strides[operand]) == before;
+                     }),
+             loops, rowLoops, operand, found, boxes);
+  };
+  addOthers(/*before=*/true);
+  addK(plan.k, loops.extents, operand, found, boxes);
+  addOthers(/*before=*/false);
   if (failed(findRows(rows, tile, found, boxes)) ||
       (!alongK && (boxes.rows != 0 || found.strides[0] != 1))) {
     why = "the rows of a tile do not follow one another";
     return failure();
   }
   SmallVector<int64_t> strides, box(found.sizes.size(), 1);
-  box[boxes.k] = plan.stageDepth();
+  box[boxes.k] = plan.depthTogether(operand);
   box[boxes.rows] = plan.bandRows(operand);
   for (int64_t stride : ArrayRef(found.strides).drop_front())
     strides.push_back(stride * plan.elementBytes());

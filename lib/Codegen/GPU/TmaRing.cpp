@@ -28,8 +28,9 @@ Value TmaRing::number(int64_t value) {
 }
 
 TmaRing::TmaRing(OpBuilder &b, Location loc, Value barriers, int64_t stages,
-                 std::array<Value, 2> maps)
-    : IndexBuilder(b, loc), maps(maps), barriers(barriers), stages(stages) {
+                 ArrayRef<Value> maps, int64_t parts)
+    : IndexBuilder(b, loc), barriers(barriers), stages(stages), parts(parts),
+      maps(maps) {
   auto type = MemRefType::get({}, b.getI32Type());
   for (Value *variable : {&next, &parity}) {
     *variable = memref::AllocaOp::create(b, loc, type);
@@ -46,17 +47,18 @@ Value TmaRing::stage() {
 }
 
 /// The barriers of full stages precede those of empty ones.
-Value TmaRing::barrierOf(Value stage, bool full) {
+Value TmaRing::fullOf(Value stage, int64_t part) {
   return sharedPointer(b, loc, barriers,
-                       mul(add(stage, full ? 0 : stages), kBarrierBytes));
+                       mul(add(stage, part * stages), kBarrierBytes));
 }
 
+Value TmaRing::emptyOf(Value stage) { return fullOf(stage, parts); }
+
 void TmaRing::makeBarriers(int64_t readers) {
-  for (bool full : {true, false})
-    for (int64_t i = 0; i < stages; ++i)
-      NVVM::MBarrierInitOp::create(b, loc, barrierOf(cst(i), full),
-                                   number(full ? 1 : readers),
-                                   /*predicate=*/Value());
+  for (int64_t i = 0; i < countBarriers(stages, parts); ++i)
+    NVVM::MBarrierInitOp::create(
+        b, loc, sharedPointer(b, loc, barriers, cst(i * kBarrierBytes)),
+        number(i < stages * parts ? 1 : readers), /*predicate=*/Value());
   // TMA uses the barriers through another proxy.
   NVVM::FenceMbarrierInitOp::create(b, loc);
 }
@@ -77,23 +79,49 @@ void TmaRing::wait(Value barrier, Value parity) {
       });
 }
 
-void TmaRing::waitUntilFull() {
-  wait(barrierOf(stage(), /*full=*/true), get(parity));
+void TmaRing::waitUntilFull(int64_t part) {
+  wait(fullOf(stage(), part), get(parity));
 }
 
 /// In the first round, the phase before the first one counts as complete.
 void TmaRing::waitUntilEmpty() {
   Value before = arith::XOrIOp::create(b, loc, get(parity), number(1));
-  wait(barrierOf(stage(), /*full=*/false), before);
+  wait(emptyOf(stage()), before);
 }
 
-Value TmaRing::expect(int64_t bytes) {
-  Value barrier = barrierOf(stage(), /*full=*/true);
+Value TmaRing::expect(int64_t bytes, int64_t part) {
+  Value barrier = fullOf(stage(), part);
   NVVM::MBarrierArriveExpectTxOp::create(
       b, loc, b.getI64Type(), barrier, number(bytes), NVVM::MemScopeKind::CTA,
       /*relaxed=*/false, /*predicate=*/Value());
   return barrier;
 }
+
+void TmaRing::copyBox(unsigned map, ArrayRef<Value> coordinates, Value shared,
+                      Value offset, Value barrier) {
+  SmallVector<Value> numbers;
+  for (Value coordinate : coordinates)
+    numbers.push_back(
+        arith::IndexCastOp::create(b, loc, b.getI32Type(), coordinate));
+  auto cluster = LLVM::LLVMPointerType::get(
+      b.getContext(),
+      static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+  // A block is a cluster of its own.
+  Value target = LLVM::AddrSpaceCastOp::create(
+      b, loc, cluster, sharedPointer(b, loc, shared, offset));
+  NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
+      b, loc, target, maps[map], numbers, barrier,
+      /*im2colOffsets=*/ValueRange(), /*multicastMask=*/Value(),
+      /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
+      NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
+}
+
+void TmaRing::arriveOnEmpty(Value stage) {
+  NVVM::MBarrierArriveOp::create(b, loc, b.getI64Type(), emptyOf(stage),
+                                 number(1));
+}
+
+void TmaRing::release() { arriveOnEmpty(stage()); }
 
 void TmaRing::releaseLast() {
   Value stage = get(next);
@@ -101,9 +129,7 @@ void TmaRing::releaseLast() {
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, stage, number(0));
   Value last = arith::SubIOp::create(b, loc, stage, number(1));
   last = arith::SelectOp::create(b, loc, isFirst, number(stages - 1), last);
-  last = arith::IndexCastUIOp::create(b, loc, b.getIndexType(), last);
-  NVVM::MBarrierArriveOp::create(b, loc, b.getI64Type(),
-                                 barrierOf(last, /*full=*/false), number(1));
+  arriveOnEmpty(arith::IndexCastUIOp::create(b, loc, b.getIndexType(), last));
 }
 
 void TmaRing::advance() {

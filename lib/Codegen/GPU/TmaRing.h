@@ -5,8 +5,6 @@
 
 #include "../Contraction/IndexBuilder.h"
 
-#include <array>
-
 namespace mlir::fp8::gpu_codegen {
 
 /// The ring of stages in shared memory through which one warp, the producer,
@@ -19,13 +17,18 @@ namespace mlir::fp8::gpu_codegen {
 /// The ring goes on through all runs of k and all tiles of a block, so that the
 /// producer fills it as long as there is room. Each thread keeps its own place:
 /// the number of the next stage and the parity of its phases, which changes
-/// with every round.
+/// with every round. A stage can have several parts, each with a `full` of its
+/// own.
 class TmaRing : contraction::IndexBuilder {
 public:
-  /// Emits code at the start of a kernel. `barriers` is memory for two barriers
-  /// of each stage, `maps` are the tensor maps of both operands.
+  /// Emits code at the start of a kernel. `barriers` is memory for as many
+  /// barriers as countBarriers says, `maps` are tensor maps.
   TmaRing(OpBuilder &b, Location loc, Value barriers, int64_t stages,
-          std::array<Value, 2> maps);
+          ArrayRef<Value> maps, int64_t parts = 1);
+
+  static int64_t countBarriers(int64_t stages, int64_t parts = 1) {
+    return stages * (parts + 1);
+  }
 
   /// Makes the barriers, by one thread. A stage is empty when `readers` warps
   /// have released it.
@@ -33,29 +36,37 @@ public:
 
   /// Returns the number of this thread's next stage, an index.
   Value stage();
-  /// Waits until the next stage may be filled, or has been filled.
+  /// Waits until the next stage may be filled, or a part of it has been filled.
   void waitUntilEmpty();
-  void waitUntilFull();
-  /// Announces the bytes of the next stage. Returns the barrier on which the
-  /// copies to it have to arrive.
-  Value expect(int64_t bytes);
-  /// Releases the stage before the next one, by one thread of a warp.
+  void waitUntilFull(int64_t part = 0);
+  /// Announces the bytes of a part of the next stage. Returns the barrier on
+  /// which the copies to it have to arrive.
+  Value expect(int64_t bytes, int64_t part = 0);
+  /// Asks for the box at `coordinates`, in elements, of a tensor map. It goes
+  /// to byte `offset` of `shared`, and arrives on `barrier`.
+  void copyBox(unsigned map, ArrayRef<Value> coordinates, Value shared,
+               Value offset, Value barrier);
+  /// Releases the stage before the next one, or the next one, by one thread of
+  /// a warp.
   void releaseLast();
+  void release();
   /// Moves this thread to the following stage.
   void advance();
 
   /// Whether the code being emitted is the producer's.
   bool fills = false;
-  std::array<Value, 2> maps;
 
 private:
-  Value barrierOf(Value stage, bool full);
+  Value fullOf(Value stage, int64_t part);
+  Value emptyOf(Value stage);
+  void arriveOnEmpty(Value stage);
   void wait(Value barrier, Value parity);
   Value get(Value variable);
   Value number(int64_t value);
 
   Value barriers;
-  int64_t stages;
+  int64_t stages, parts;
+  SmallVector<Value> maps;
   Value next, parity; // memrefs of one i32
 };
 

@@ -153,7 +153,8 @@ protected:
   /// sizes.
   virtual int64_t dotScratchBytes(linalg::GenericOp op,
                                   ArrayRef<int64_t> sizes) = 0;
-  virtual Value placeLocal(const Local &local, MemRefType type) = 0;
+  virtual Value placeLocal(Value buffer, const Local &local,
+                           MemRefType type) = 0;
   virtual LogicalResult emitDot(linalg::GenericOp op) = 0;
   virtual void emitFill(linalg::FillOp fill) = 0;
   /// Emits a loop nest that is the code of one task.
@@ -277,8 +278,8 @@ protected:
   void emitPayloadOp(Operation &op, int64_t lanes, IRMapping &mapping);
 
   // Accesses.
-  Value resolve(Value buffer, AffineMap map, ArrayRef<Value> dims,
-                SmallVectorImpl<Value> &indices);
+  virtual Value resolve(Value buffer, AffineMap map, ArrayRef<Value> dims,
+                        SmallVectorImpl<Value> &indices);
   Value load(Value buffer, AffineMap map, const Nest &nest, Loops &loops,
              int64_t lanes);
   void store(Value value, Value buffer, AffineMap map, const Nest &nest,

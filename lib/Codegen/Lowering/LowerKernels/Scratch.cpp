@@ -195,6 +195,6 @@ KernelLowering::localInputTypes(linalg::GenericOp dot,
 /// Creates the locals of the tile, with its size.
 void KernelLowering::placeLocals() {
   for (auto &[buffer, local] : locals) {
-    local.memref = placeLocal(local, tileType(local, tileSizes));
+    local.memref = placeLocal(buffer, local, tileType(local, tileSizes));
   }
 }

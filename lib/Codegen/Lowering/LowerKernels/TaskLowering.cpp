@@ -103,7 +103,7 @@ Value TaskLowering::prepareArguments() {
   return body().insertArgument(0u, builder.getIndexType(), loc);
 }
 
-Value TaskLowering::placeLocal(const Local &local, MemRefType type) {
+Value TaskLowering::placeLocal(Value, const Local &local, MemRefType type) {
   return memref::ViewOp::create(builder, loc, type, scratch,
                                 constantIndex(local.scratchOffset),
                                 ValueRange{});

@@ -25,7 +25,7 @@ private:
   Value prepareArguments() override;
   int64_t dotScratchBytes(linalg::GenericOp op,
                           ArrayRef<int64_t> sizes) override;
-  Value placeLocal(const Local &local, MemRefType type) override;
+  Value placeLocal(Value buffer, const Local &local, MemRefType type) override;
   LogicalResult emitDot(linalg::GenericOp op) override;
   void emitFill(linalg::FillOp fill) override;
   void emitIrregular(Operation *nest) override { cloneIrregular(nest); }
