@@ -124,11 +124,12 @@ LogicalResult BlockLowering::emitDot(linalg::GenericOp op) {
   if (heldDots.contains(op)) {
     heldSums[op].clear();
     emitter.setHeld(heldSums[op]);
-  } else if (epilogues.contains(op)) {
+  } else if (const Nest *nest = epilogues.lookup(op)) {
     emitter.setEpilogue(
         [&](int64_t number, Value row, Value column, ArrayRef<Value> sums) {
           emitEpilogue(op, number, row, column, sums);
-        });
+        },
+        /*exchanges=*/dots.tma && countAccesses(*nest, op) > 1);
   }
   auto rows = rowValues.find(op);
   if (rows == rowValues.end())

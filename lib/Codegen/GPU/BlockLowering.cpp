@@ -29,9 +29,7 @@ static constexpr int64_t kOtherRegisters = 24;
 /// The barrier of the warps that compute, beside the producer of TMA.
 static constexpr int64_t kComputeBarrier = 1;
 
-/// Returns true if `buffer` only passes values between ops of one nest, in
-/// registers.
-static bool staysInNest(Value buffer, const lowering::TileParts &parts) {
+bool gpu_codegen::staysInNest(Value buffer, const lowering::TileParts &parts) {
   for (auto &part : parts) {
     const Nest *nest = std::get_if<Nest>(&part);
     if (!nest || !llvm::all_of(buffer.getUsers(), [&](Operation *user) {

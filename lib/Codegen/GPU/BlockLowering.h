@@ -23,6 +23,10 @@ using lowering::ReductionLoop;
 /// The alignment of local buffers, in bytes.
 inline constexpr int64_t kLocalAlignment = 64;
 
+/// Returns true if `buffer` only passes values between ops of one nest, in
+/// registers.
+bool staysInNest(Value buffer, const lowering::TileParts &parts);
+
 /// Lowers a kernel to the code of a GPU block, which runs its tile on many
 /// threads. The points of a nest are distributed over threads, the partial sums
 /// of one point over the threads of a group, which is a part of a warp. There
@@ -142,6 +146,7 @@ private:
     return llvm::is_contained(llvm::make_second_range(epilogues), &nest);
   }
   bool isOfSums(unsigned part) const;
+  int64_t countAccesses(const Nest &nest, linalg::GenericOp dot) const;
   bool isOnlyReader(const Nest &nest, linalg::GenericOp dot) const;
   bool fitsSums(const Nest &nest,
                 std::array<std::optional<unsigned>, 2> loops) const;

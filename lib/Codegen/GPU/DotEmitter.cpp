@@ -34,9 +34,14 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// The sums of a thread whose epilogues load their operands at once: with TMA,
-/// and without, where other blocks run meanwhile if registers are left to them.
-static constexpr int64_t kSumsTogether = 16, kFewSumsTogether = 8;
+/// The sums of a thread whose epilogues load their operands at once.
+static constexpr int64_t kSumsTogether = 8;
+/// The most bytes that are loaded ahead of the sums before them: their
+/// registers are needed twice, beside all sums.
+static constexpr int64_t kBytesAhead = 64;
+/// The threads that have the sums of a row of eight columns, and the adjacent
+/// ones of each.
+static constexpr int64_t kQuad = 4, kPair = 2;
 /// The threads of a block along the rows and the columns of an FMA tile.
 static constexpr int64_t kFmaRows = 8, kFmaColumns = kDotThreads / kFmaRows;
 
@@ -103,6 +108,21 @@ Value DotEmitter::exists(unsigned operand, Value index) {
 // Sums
 //===----------------------------------------------------------------------===//
 
+/// Returns the row and the column of this thread's first sum, if each of the
+/// four threads of a row has this many adjacent columns. ("Matrix Fragments for
+/// mma.m16n8k32": c0 and c1 are in one row, c2 and c3 eight rows below.)
+std::array<Value, 2> DotEmitter::firstSum(int64_t columns) {
+  Value row = add(warpRow, div(lane, kQuad));
+  Value column = add(warpColumn, mul(rem(lane, kQuad), columns));
+  // The places of sums are the same in all tiles, but the next tile's sums need
+  // the registers.
+  if (plan.usesWgmma()) {
+    row = knownFromHere(b, loc, row);
+    column = knownFromHere(b, loc, column);
+  }
+  return {row, column};
+}
+
 void DotEmitter::forSums(function_ref<void(int64_t, Value, Value)> body) {
   int64_t number = 0;
   if (plan.multiplier == Multiplier::FMA) {
@@ -111,16 +131,7 @@ void DotEmitter::forSums(function_ref<void(int64_t, Value, Value)> body) {
         body(number++, add(warpRow, i), add(warpColumn, j));
     return;
   }
-  // "Matrix Fragments for mma.m16n8k32": c0 and c1 are in one row, c2 and c3
-  // eight rows below.
-  Value row = add(warpRow, div(lane, 4));
-  Value column = add(warpColumn, mul(rem(lane, 4), 2));
-  // The places of sums are the same in all tiles, but the next tile's sums need
-  // the registers.
-  if (plan.usesWgmma()) {
-    row = knownFromHere(b, loc, row);
-    column = knownFromHere(b, loc, column);
-  }
+  auto [row, column] = firstSum(kPair);
   for (int64_t i = 0; i < plan.mmaRows(); ++i)
     for (int64_t j = 0; j < plan.mmaColumns(); ++j)
       for (int64_t e = 0; e < 4; ++e)
@@ -211,44 +222,149 @@ static Operation *lastOp(OpBuilder &b) {
   return point == b.getInsertionBlock()->begin() ? nullptr : &*std::prev(point);
 }
 
+/// Returns the op behind `before`; the first one of the block if that is null.
+static Operation *opBehind(OpBuilder &b, Operation *before) {
+  return before ? before->getNextNode() : &b.getInsertionBlock()->front();
+}
+
+/// Returns the ops from behind `before` to the insertion point.
+static SmallVector<Operation *> opsBehind(OpBuilder &b, Operation *before) {
+  SmallVector<Operation *> ops;
+  for (Operation *op = opBehind(b, before);
+       op && op->getIterator() != b.getInsertionPoint(); op = op->getNextNode())
+    ops.push_back(op);
+  return ops;
+}
+
 /// Moves the stores behind `before`, which write elements that nothing behind
 /// it reads, to the insertion point: loads then begin before earlier stores.
 static void moveStoresHere(OpBuilder &b, Operation *before) {
-  SmallVector<Operation *> stores;
-  Operation *op =
-      before ? before->getNextNode() : &b.getInsertionBlock()->front();
-  for (; op && op->getIterator() != b.getInsertionPoint();
-       op = op->getNextNode())
+  for (Operation *op : opsBehind(b, before))
     if (isa<memref::StoreOp, vector::StoreOp>(op))
-      stores.push_back(op);
-  for (Operation *store : stores)
-    store->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+      op->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
 }
 
-/// Passes the sums to the epilogue, two at a time if a thread has adjacent
-/// ones. An epilogue reads and writes only the elements of its sums.
-void DotEmitter::passSums(ValueRange sums) {
-  bool arePairs =
-      plan.multiplier != Multiplier::FMA && volumeOf(plan.columns) % 2 == 0;
-  int64_t together = plan.tma ? kSumsTogether : kFewSumsTogether;
-  Operation *before = lastOp(b);
+/// Returns the bytes of the vectors that are loaded behind `before`.
+static int64_t bytesLoaded(OpBuilder &b, Operation *before) {
+  int64_t bits = 0;
+  for (Operation *op : opsBehind(b, before))
+    if (auto load = dyn_cast<vector::LoadOp>(op))
+      bits += load.getVectorType().getNumElements() *
+              load.getVectorType().getElementTypeBitWidth();
+  return bits / 8;
+}
+
+/// Moves the loads behind `target`, with what their places follow
+/// from, to right behind it. They read nothing that is stored in between.
+static void moveLoads(OpBuilder &b, Operation *target) {
+  SmallVector<Operation *> ops = opsBehind(b, target);
+  llvm::SmallPtrSet<Operation *, 16> moved;
+  for (Operation *op : llvm::reverse(ops)) {
+    if (isa<memref::LoadOp, vector::LoadOp>(op))
+      moved.insert(op);
+    if (moved.contains(op))
+      for (Value operand : op->getOperands())
+        if (Operation *from = operand.getDefiningOp())
+          moved.insert(from);
+  }
+  llvm::erase_if(ops, [&](Operation *op) { return !moved.contains(op); });
+  for (Operation *op : ops) {
+    if (Operation *next = opBehind(b, target); next != op)
+      op->moveBefore(next);
+    target = op;
+  }
+}
+
+/// Exchanges values with the thread whose number differs in one bit: of each
+/// two values whose numbers differ in this bit, a thread keeps the one whose
+/// bit is its own.
+void DotEmitter::exchangeBit(MutableArrayRef<Value> values, int64_t bit) {
+  Value isSet = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                      rem(div(lane, bit), 2), cst(0));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i & bit)
+      continue;
+    Value &low = values[i], &high = values[i | bit];
+    Value sent = arith::SelectOp::create(b, loc, isSet, low, high);
+    Value received =
+        gpu::ShuffleOp::create(b, loc, sent, static_cast<int32_t>(bit), kWarp,
+                               gpu::ShuffleMode::XOR)
+            .getShuffleResult();
+    low = arith::SelectOp::create(b, loc, isSet, received, low);
+    high = arith::SelectOp::create(b, loc, isSet, high, received);
+  }
+}
+
+/// Returns eight adjacent sums of a row, instead of a pair in each of four
+/// groups of eight columns: the four threads of a row exchange them.
+DotEmitter::Values DotEmitter::exchangeSums(ValueRange sums, int64_t first) {
+  Values results(kQuad * kPair);
+  for (int64_t e = 0; e < kPair; ++e) {
+    Values own;
+    for (int64_t j = 0; j < kQuad; ++j)
+      own.push_back(sums[first + 4 * j + e]);
+    for (int64_t bit = 1; bit < kQuad; bit *= 2)
+      exchangeBit(own, bit);
+    for (int64_t j = 0; j < kQuad; ++j)
+      results[kPair * j + e] = own[j];
+  }
+  return results;
+}
+
+/// Calls `body` with the place and the values of sums that are adjacent in a
+/// row: eight if the epilogue gains by an exchange, else two or one.
+void DotEmitter::forAdjacentSums(
+    ValueRange sums,
+    function_ref<void(int64_t, Value, Value, ArrayRef<Value>)> body) {
+  int64_t columns = volumeOf(plan.columns);
+  constexpr int64_t kWide = kQuad * kPair;
+  if (exchangesSums && plan.tma && columns % kWide == 0 &&
+      plan.mmaColumns() % kQuad == 0) {
+    auto [row, column] = firstSum(kWide);
+    for (int64_t i = 0; i < plan.mmaRows(); ++i)
+      for (int64_t j = 0; j < plan.mmaColumns(); j += kQuad)
+        for (int64_t half = 0; half < 2; ++half) {
+          int64_t number = 4 * (i * plan.mmaColumns() + j) + 2 * half;
+          body(number, add(row, i * kMmaRows + half * 8),
+               add(column, j * kMmaColumns), exchangeSums(sums, number));
+        }
+    return;
+  }
+  int64_t each =
+      plan.multiplier != Multiplier::FMA && columns % kPair == 0 ? kPair : 1;
   forSums([&](int64_t number, Value row, Value column) {
-    if (arePairs && number % 2)
-      return;
-    if (number && number % together == 0) {
-      moveStoresHere(b, before);
-      before = lastOp(b);
-    }
+    if (number % each == 0)
+      body(number, row, column, SmallVector<Value>(sums.slice(number, each)));
+  });
+}
+
+/// Passes the sums to the epilogue. It reads and writes only the elements of
+/// its sums, so loads of some sums begin before the stores of others: all that
+/// kSumsTogether sums read at once, with TMA while those before are computed if
+/// registers are left. (Without, other blocks run meanwhile.)
+void DotEmitter::passSums(ValueRange sums) {
+  int64_t passed = 0;
+  Operation *before = lastOp(b), *target = before;
+  auto arrange = [&] {
+    bool isAhead = plan.tma && bytesLoaded(b, before) <= kBytesAhead;
+    moveLoads(b, isAhead ? target : before);
+    moveStoresHere(b, before);
+    target = std::exchange(before, lastOp(b));
+  };
+  forAdjacentSums(sums, [&](int64_t number, Value row, Value column,
+                            ArrayRef<Value> values) {
+    if (passed && passed % kSumsTogether == 0)
+      arrange();
+    passed += values.size();
     Value condition = conjunction(exists(0, row), exists(1, column));
     OpBuilder::InsertionGuard guard(b);
     if (condition) {
       auto branch = scf::IfOp::create(b, loc, condition);
       b.setInsertionPoint(branch.thenBlock()->getTerminator());
     }
-    SmallVector<Value> values(sums.slice(number, arePairs ? 2 : 1));
     epilogue(number, add(first[0], row), add(first[1], column), values);
   });
-  moveStoresHere(b, before);
+  arrange();
 }
 
 void DotEmitter::storeSums(ValueRange sums, Places places) {

@@ -44,10 +44,14 @@ public:
   /// null, it has a sum for each one of this thread, to which the dot adds.
   LogicalResult emit(const ContractionTile &tile, Value kept = Value());
 
-  /// Calls `body` with the number, the row, the column and the value of each
-  /// sum, or of each two that are adjacent in a row, instead of storing them.
+  /// Calls `body` with the number of the first, the row, the column and the
+  /// values of sums that are adjacent in a row, instead of storing them: one,
+  /// two, or eight if threads exchange theirs, which have no numbers then.
   using Epilogue = std::function<void(int64_t, Value, Value, ArrayRef<Value>)>;
-  void setEpilogue(Epilogue body) { epilogue = std::move(body); }
+  void setEpilogue(Epilogue body, bool exchanges) {
+    epilogue = std::move(body);
+    exchangesSums = exchanges;
+  }
 
   /// Multiplies operands in place, which begin at these addresses in shared
   /// memory (indices).
@@ -160,6 +164,12 @@ private:
   void addScaled(Values &sums, ValueRange part, Places places, Value k0);
   void storeSums(ValueRange sums, Places places);
   void passSums(ValueRange sums);
+  std::array<Value, 2> firstSum(int64_t columns);
+  void exchangeBit(MutableArrayRef<Value> values, int64_t bit);
+  Values exchangeSums(ValueRange sums, int64_t first);
+  void forAdjacentSums(
+      ValueRange sums,
+      function_ref<void(int64_t, Value, Value, ArrayRef<Value>)> body);
 
   void begin(const ContractionTile &tile);
   /// Calls `body` for each sum of this thread with the number of the sum and
@@ -186,6 +196,7 @@ private:
   Value kept;
   bool storesKept = false;
   Epilogue epilogue;
+  bool exchangesSums = false;
   SmallVectorImpl<Value> *held = nullptr;
   std::array<Value, 2> starts;
   Value thread, lane, warpRow, warpColumn;

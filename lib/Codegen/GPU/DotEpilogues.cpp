@@ -158,6 +158,21 @@ bool BlockLowering::isOfSums(unsigned part) const {
   return nest && isEmittedBefore(*nest);
 }
 
+/// Returns how many buffers in memory a nest on the sums of a dot accesses at
+/// each of its points.
+int64_t BlockLowering::countAccesses(const Nest &nest,
+                                     linalg::GenericOp dot) const {
+  llvm::SmallPtrSet<Value, 8> buffers;
+  for (linalg::GenericOp op : nest.ops)
+    for (OpOperand &operand : op->getOpOperands())
+      if (!(locals.contains(operand.get()) &&
+            staysInNest(operand.get(), parts)) &&
+          operand.get() != dot.getDpsInits()[0] &&
+          op.getMatchingIndexingMap(&operand).getNumResults() > 1)
+        buffers.insert(operand.get());
+  return buffers.size();
+}
+
 /// Makes the sums of a dot, from `number` on, known to a nest that reads them.
 void BlockLowering::forwardSums(linalg::GenericOp dot, ArrayRef<Value> sums) {
   Value value = sums[0];
@@ -170,8 +185,8 @@ void BlockLowering::forwardSums(linalg::GenericOp dot, ArrayRef<Value> sums) {
   forwarded[dot.getDpsInits()[0]] = value;
 }
 
-/// Emits the nest behind a dot for one sum, or for two in adjacent columns.
-/// `number` is that of the sum in the tile.
+/// Emits the nest behind a dot for sums in adjacent columns. `number` is that
+/// of the first in the tile, if threads have not exchanged theirs.
 void BlockLowering::emitEpilogue(linalg::GenericOp dot, int64_t number,
                                  Value row, Value column,
                                  ArrayRef<Value> sums) {

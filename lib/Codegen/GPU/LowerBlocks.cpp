@@ -4,6 +4,7 @@
 #include "Alignment.h"
 #include "BlockLowering.h"
 #include "FastSoftmax.h"
+#include "Reciprocals.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Target.h"
@@ -143,6 +144,7 @@ private:
     if (failed(lowering.run()))
       return failure();
     expandFastSoftmax(func);
+    expandReciprocals(func);
     int64_t shared = lowering.getSharedBytes();
     bool isStatic = shared <= kStaticShared;
     gpu::GPUFuncOp gpuFunc =

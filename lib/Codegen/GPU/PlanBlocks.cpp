@@ -107,12 +107,15 @@ bool hasOnlySums(Value buffer) {
   return next == reader;
 }
 
-/// Returns the bytes of the intermediates of a block.
+/// Returns the bytes of the intermediates of a block in memory.
 int64_t localBytes(KernelOp kernel, ArrayRef<int64_t> tile) {
   int64_t bytes = 0;
+  llvm::SmallPtrSet<Operation *, 1> absorbed;
+  lowering::TileParts parts = lowering::collectNests(
+      kernel.getBody().front(), kernel.getDomain(), tile, absorbed);
   for (auto alloc : kernel.getBody().front().getOps<memref::AllocOp>()) {
     MemRefType type = alloc.getType();
-    if (hasOnlySums(alloc))
+    if (hasOnlySums(alloc) || staysInNest(alloc, parts))
       continue;
     SmallVector<int64_t> shape(type.getShape());
     for (Operation *user : alloc->getUsers())

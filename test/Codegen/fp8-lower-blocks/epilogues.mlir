@@ -13,8 +13,8 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
   // CHECK: scf.for
   // CHECK: nvvm.wgmma.mma_async
   // CHECK: llvm.inline_asm has_side_effects "", "=l,0"
-  // CHECK: vector.from_elements {{.*}} vector<2xf32>
   // CHECK-COUNT-4: vector.load {{.*}} vector<2xf32>
+  // CHECK: vector.from_elements {{.*}} vector<2xf32>
   // CHECK-COUNT-4: vector.store {{.*}} vector<2xbf16>
   // CHECK-COUNT-4: vector.load {{.*}} vector<2xf32>
   // CHECK-COUNT-4: vector.store {{.*}} vector<2xbf16>
