@@ -57,7 +57,7 @@ LogicalResult BlockLowering::planScratch() {
                                "how many rows a block owns");
   // Sums of columns use the memory of a dot, unless TMA brings the next tile's
   // operands there meanwhile.
-  int64_t sumBytes = columnSumBytes();
+  int64_t sumBytes = std::max(columnSumBytes(), scatterBytes());
   bool isApart = hasProducer() && sumBytes > 0;
   int64_t otherBytes = isApart
                            ? llvm::alignTo(dotBytes, kLocalAlignment) + sumBytes

@@ -75,6 +75,10 @@ public:
   std::optional<Scatter> findScatter() const;
   /// Returns whether groups of threads share sums along the vector loop.
   bool hasGroupSums() const;
+  /// Returns whether the tile divides lines, whose points are adjacent in
+  /// memory, into pieces of less than a warp's, because ops have more loops
+  /// than the domain.
+  bool readsAcross() const;
   /// Returns whether several threads can share the sums of a column.
   bool hasColumnSums() const;
   /// The threads of a block. With TMA, one more warp than those that compute.
@@ -120,8 +124,18 @@ private:
                                   ArrayRef<int64_t> largest);
   void emitFill(linalg::FillOp fill) override;
   void emitIrregular(Operation *nest) override;
-  Value firstRow();
+  // Scatters whose blocks own rows.
+  int64_t scatterBytes() const;
+  Value ownsRow(Value row);
+  Value ownRow(Value number);
   void keepOwnRows(Value row);
+  Value emitIteration(ArrayRef<scf::ForOp> loops, Value number, Value row,
+                      bool isWhole);
+  void noteOwnUpdates(ArrayRef<scf::ForOp> loops, Value row, int64_t updates,
+                      Value first, Value bits);
+  void emitOwnUpdates(ArrayRef<scf::ForOp> loops, Value row, Value first,
+                      Value word);
+  void emitUpdates(ArrayRef<scf::ForOp> loops, Value row);
   void emitParallelLoops(const Nest &nest, Loops &loops,
                          ArrayRef<unsigned> order) override;
   void emitPartEnd() override;
@@ -192,12 +206,18 @@ private:
   SmallVector<Value> splitPoint(Value point, ArrayRef<int64_t> counts);
   void setIndices(Value point, ArrayRef<unsigned> order,
                   ArrayRef<int64_t> counts, int64_t lanes, Loops &loops);
+  /// Returns whether any order of the combiner gives the same bits.
+  static bool isExact(Operation *combiner);
+  static int64_t lanesOfRow(const Nest &nest, int64_t extent,
+                            ArrayRef<Operation *> combiners);
   void emitGroupReduction(const Nest &nest, Loops &loops,
                           ArrayRef<unsigned> order);
   // Sums whose columns have several threads each.
   struct ColumnSums;
   static bool isColumnSum(const Nest &nest);
   int64_t columnSumBytes() const;
+  static int64_t bytesOfSum(const Nest &nest);
+  int64_t sumsInTurn(const Nest &nest) const;
   bool emitColumnSums(const Nest &nest, Loops &loops, ArrayRef<unsigned> order);
   SmallVector<Value> emitSumRounds(const Nest &nest, const Loops &loops,
                                    const lowering::SumBlocks &blocks,
@@ -210,10 +230,13 @@ private:
                         Loops &loops);
   void storeColumnSums(const Nest &nest, const Loops &outer,
                        const lowering::SumBlocks &blocks,
-                       const ColumnSums &sums, Value number);
+                       const ColumnSums &sums, Value number, Value place);
+  void storeSumsInTurn(const Nest &nest, const Loops &loops,
+                       const lowering::SumBlocks &blocks,
+                       const ColumnSums &sums, Value first);
   SmallVector<Value> addColumnSums(const ColumnSums &sums, Value count,
                                    ValueRange carried);
-  Value placeOfSum(const ColumnSums &sums, Value group);
+  Value placeOfSum(const ColumnSums &sums, Value number);
 
   // Sums of a group of threads.
   SmallVector<Value> emitGroupSums(const Nest &nest, Loops &loops,

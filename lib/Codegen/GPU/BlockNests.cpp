@@ -123,6 +123,18 @@ bool BlockLowering::startsAligned(const Nest &nest, int64_t lanes) {
   return true;
 }
 
+bool BlockLowering::readsAcross() const {
+  return !tile.empty() && tile.back() < std::min(domain.back(), kWarp) &&
+         llvm::any_of(
+             parts,
+             [](const auto &part) {
+               const Nest *nest = std::get_if<Nest>(&part);
+               return nest && nest->vectorLoop &&
+                      nest->vectorLoop ==
+                          lowering::taskDims(nest->ops.front()).back();
+             });
+}
+
 /// Returns how many adjacent points a thread computes at once: as many as fit
 /// into one access, if that leaves work for all threads.
 int64_t BlockLowering::lanesPerThread(const Nest &nest,
@@ -178,6 +190,13 @@ void BlockLowering::emitParallelLoops(const Nest &nest, Loops &loops,
 //===----------------------------------------------------------------------===//
 // Sums of a group of threads
 //===----------------------------------------------------------------------===//
+
+bool BlockLowering::isExact(Operation *combiner) {
+  return isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+             arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp,
+             arith::MinUIOp, arith::AddIOp, arith::MulIOp, arith::AndIOp,
+             arith::OrIOp, arith::XOrIOp>(combiner);
+}
 
 bool BlockLowering::hasGroupSums() const {
   return llvm::any_of(parts, [](const auto &part) {
@@ -310,19 +329,30 @@ SmallVector<Value> BlockLowering::emitGroupSums(const Nest &nest, Loops &loops,
   return parts;
 }
 
+/// Returns the partial results of a row. They are the lanes of the CPU's
+/// vector, which determine the order of a sum; a maximum, which any order
+/// gives, has those of a whole warp, so that a warp reads adjacent elements of
+/// one row.
+int64_t BlockLowering::lanesOfRow(const Nest &nest, int64_t extent,
+                                  ArrayRef<Operation *> combiners) {
+  int64_t lanes = nest.lanes;
+  if (extent % kSumsPerThread == 0 && llvm::all_of(combiners, isExact))
+    lanes = std::max(lanes, kWarp * kSumsPerThread);
+  lanes = std::max<int64_t>(std::min(lanes, extent), 1);
+  // A group is a part of a warp, also if a block has fewer terms than the CPU's
+  // vectors have lanes.
+  return lanes > kWarp ? llvm::alignDown(lanes, kSumsPerThread) : lanes;
+}
+
 /// Emits a reduction over the vector loop. The lanes of a CPU's vector become
 /// the threads of a group.
 void BlockLowering::emitGroupReduction(const Nest &nest, Loops &loops,
                                        ArrayRef<unsigned> order) {
   unsigned vectorLoop = *nest.vectorLoop;
   int64_t extent = loops.extent[vectorLoop];
-  int64_t lanes = std::max<int64_t>(std::min(nest.lanes, extent), 1);
-  // A group is a part of a warp, also if a block has fewer terms than the CPU's
-  // vectors have lanes.
-  if (lanes > kWarp)
-    lanes = llvm::alignDown(lanes, kSumsPerThread);
-  int64_t whole = extent / lanes * lanes, rest = extent - whole;
   Accumulators accumulators = accumulatorsOf(nest);
+  int64_t lanes = lanesOfRow(nest, extent, accumulators.combiners);
+  int64_t whole = extent / lanes * lanes, rest = extent - whole;
   SmallVector<ReductionLoop> others;
   for (unsigned loop : nest.reduction.set_bits())
     if (loop != vectorLoop)

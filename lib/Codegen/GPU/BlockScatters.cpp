@@ -6,11 +6,22 @@
 // where all updates land and skips those that land elsewhere. So each element
 // has one sum in the order of the updates, as on the CPU, without atomics.
 //
+//   for as many updates as there are threads:
+//     each thread: does its update land here? -> a bit in shared memory
+//     barrier
+//     for each bit that is set, in order: add the update, all threads
+//     barrier
+//
+// Neighbouring rows have different blocks: the rows of frequent words, which
+// are often neighbours, are work for several.
+//
 //===----------------------------------------------------------------------===//
 
 #include "BlockLowering.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -151,9 +162,25 @@ std::optional<BlockLowering::Scatter> BlockLowering::findScatter() const {
   return std::nullopt;
 }
 
-/// Returns the first row that this block owns.
-Value BlockLowering::firstRow() {
-  return arith::MulIOp::create(builder, loc, block, constantIndex(rows));
+/// Returns the bytes in which the threads of a block note whose updates land in
+/// its rows, a bit each.
+int64_t BlockLowering::scatterBytes() const {
+  return scatter ? llvm::divideCeil(threads, 8) : 0;
+}
+
+/// Returns whether this block owns a row.
+Value BlockLowering::ownsRow(Value row) {
+  Value owner =
+      arith::RemUIOp::create(builder, loc, row, constantIndex(getBlocks()));
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, owner,
+                               block);
+}
+
+/// Returns the row of this block with a number.
+Value BlockLowering::ownRow(Value number) {
+  Value first =
+      arith::MulIOp::create(builder, loc, number, constantIndex(getBlocks()));
+  return arith::AddIOp::create(builder, loc, first, block);
 }
 
 /// Runs what follows the row in its block only if the row belongs to this block
@@ -161,13 +188,142 @@ Value BlockLowering::firstRow() {
 void BlockLowering::keepOwnRows(Value row) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointAfterValue(row);
-  // Rows below the first one become large unsigned numbers.
-  Value distance = arith::SubIOp::create(builder, loc, row, firstRow());
-  auto branch = scf::IfOp::create(builder, loc, isBelow(distance, rows));
+  auto branch = scf::IfOp::create(builder, loc, ownsRow(row));
   Block *inside = branch.thenBlock(), *around = branch->getBlock();
   inside->getOperations().splice(inside->begin(), around->getOperations(),
                                  std::next(branch->getIterator()),
                                  std::prev(around->end()));
+}
+
+/// Returns the loops of `nest` around the op that computes the row; nothing if
+/// other ops follow them in one another, or bounds are not constant. (What the
+/// nest writes is indexed by the row, so nothing before it depends on that.)
+static SmallVector<scf::ForOp> loopsAroundRow(Operation *nest, Value row) {
+  SmallVector<scf::ForOp> loops;
+  for (Operation *inner = row.getDefiningOp(); inner != nest;) {
+    auto loop = inner ? dyn_cast<scf::ForOp>(inner->getParentOp()) : nullptr;
+    if (!loop || loop.getNumResults() > 0 || !loop.getStaticTripCount() ||
+        (!loops.empty() &&
+         inner->getNextNode() != loop.getBody()->getTerminator()))
+      return {};
+    loops.insert(loops.begin(), loop);
+    inner = loop;
+  }
+  return loops;
+}
+
+static int64_t tripCountOf(scf::ForOp loop) {
+  return loop.getStaticTripCount()->getSExtValue();
+}
+
+/// Emits what `loops` run in one of all their iterations, or only what computes
+/// its `row`. Returns the row.
+Value BlockLowering::emitIteration(ArrayRef<scf::ForOp> loops, Value number,
+                                   Value row, bool isWhole) {
+  SmallVector<int64_t> counts = llvm::map_to_vector(loops, tripCountOf);
+  IRMapping mapping;
+  for (auto [loop, index] :
+       llvm::zip_equal(loops, splitPoint(number, counts))) {
+    scf::ForOp own = loop;
+    Value offset = arith::MulIOp::create(
+        builder, loc, index, mapping.lookupOrDefault(own.getStep()));
+    mapping.map(
+        own.getInductionVar(),
+        arith::AddIOp::create(builder, loc, offset,
+                              mapping.lookupOrDefault(own.getLowerBound())));
+    for (Operation &op : own.getBody()->without_terminator()) {
+      if (llvm::is_contained(loops, dyn_cast<scf::ForOp>(op)))
+        continue;
+      builder.clone(op, mapping);
+      if (!isWhole && &op == row.getDefiningOp())
+        break;
+    }
+  }
+  return mapping.lookup(row);
+}
+
+/// Notes in `bits` which of the updates from `first` on, one for each thread,
+/// land in rows of this block.
+void BlockLowering::noteOwnUpdates(ArrayRef<scf::ForOp> loops, Value row,
+                                   int64_t updates, Value first, Value bits) {
+  Value number = arith::AddIOp::create(builder, loc, first, thread);
+  Value exists = updates % threads ? isBelow(number, updates) : Value();
+  Value none = arith::ConstantIntOp::create(builder, loc, 0, 1);
+  Value isOwn = ifThen(exists, none, [&]() -> SmallVector<Value> {
+    return {ownsRow(emitIteration(loops, number, row, /*isWhole=*/false))};
+  })[0];
+  Type i32 = builder.getI32Type();
+  Value all = arith::ConstantIntOp::create(builder, loc, -1, 32);
+  Value ballot = NVVM::VoteSyncOp::create(builder, loc, i32, all, isOwn,
+                                          NVVM::VoteSyncKind::ballot);
+  Value warp = constantIndex(kWarp);
+  ifThen(isBelow(arith::RemUIOp::create(builder, loc, thread, warp), 1), [&] {
+    memref::StoreOp::create(
+        builder, loc, ballot, bits,
+        ValueRange{arith::DivUIOp::create(builder, loc, thread, warp)});
+  });
+}
+
+/// Runs the updates from `first` on whose bits in `word` are set, in order.
+void BlockLowering::emitOwnUpdates(ArrayRef<scf::ForOp> loops, Value row,
+                                   Value first, Value word) {
+  Type i32 = builder.getI32Type();
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(builder, loc, value, 32);
+  };
+  scf::WhileOp::create(
+      builder, loc, i32, word,
+      [&](OpBuilder &, Location, ValueRange left) {
+        Value some = arith::CmpIOp::create(
+            builder, loc, arith::CmpIPredicate::ne, left[0], number(0));
+        scf::ConditionOp::create(builder, loc, some, left);
+      },
+      [&](OpBuilder &, Location, ValueRange left) {
+        Value bit = LLVM::CountTrailingZerosOp::create(
+            builder, loc, i32, left[0], /*is_zero_poison=*/true);
+        bit = arith::IndexCastUIOp::create(builder, loc, builder.getIndexType(),
+                                           bit);
+        emitIteration(loops, arith::AddIOp::create(builder, loc, first, bit),
+                      row, /*isWhole=*/true);
+        Value below = arith::SubIOp::create(builder, loc, left[0], number(1));
+        Value next = arith::AndIOp::create(builder, loc, left[0], below);
+        scf::YieldOp::create(builder, loc, next);
+      });
+}
+
+/// Emits the updates of all iterations of `loops` that land in rows of this
+/// block. The threads read at once where as many land.
+void BlockLowering::emitUpdates(ArrayRef<scf::ForOp> loops, Value row) {
+  int64_t updates = 1;
+  for (scf::ForOp loop : loops)
+    updates *= tripCountOf(loop);
+  auto memory = cast<MemRefType>(sharedArgument.getType());
+  Value bits = memref::ViewOp::create(
+      builder, loc,
+      MemRefType::get({scatterBytes() / 4}, builder.getI32Type(),
+                      MemRefLayoutAttrInterface(), memory.getMemorySpace()),
+      sharedArgument, constantIndex(sumOffset), ValueRange{});
+  auto emitFor = [&](int64_t end, int64_t step,
+                     function_ref<void(Value)> inner) {
+    auto loop = scf::ForOp::create(builder, loc, constantIndex(0),
+                                   constantIndex(end), constantIndex(step));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(loop.getBody()->getTerminator());
+    inner(loop.getInductionVar());
+  };
+  emitFor(updates, threads, [&](Value first) {
+    noteOwnUpdates(loops, row, updates, first, bits);
+    emitBarrier();
+    emitFor(threads, kWarp, [&](Value from) {
+      Value warp =
+          arith::DivUIOp::create(builder, loc, from, constantIndex(kWarp));
+      Value word = memref::LoadOp::create(builder, loc, bits, ValueRange{warp});
+      emitOwnUpdates(loops, row,
+                     arith::AddIOp::create(builder, loc, first, from), word);
+    });
+    // The next updates overwrite the bits.
+    emitBarrier();
+  });
 }
 
 /// Writes the constant into the part of the buffer that this block owns.
@@ -179,7 +335,6 @@ void BlockLowering::emitFill(linalg::FillOp fill) {
   std::optional<unsigned> rowDim;
   if (scatter) {
     rowDim = scatter->dim;
-    loops.lower[*rowDim] = firstRow();
     loops.extent[*rowDim] = rows;
   }
   SmallVector<unsigned> order =
@@ -193,8 +348,12 @@ void BlockLowering::emitFill(linalg::FillOp fill) {
       points, thread, threads, /*together=*/false, [&](Value point, Value) {
         setIndices(point, order, loops.extent, 1, loops);
         Value exists;
-        if (rowDim && type.getDimSize(*rowDim) % rows != 0)
-          exists = isBelow(loops.index[*rowDim], type.getDimSize(*rowDim));
+        if (rowDim) {
+          Value &row = loops.index[*rowDim];
+          row = ownRow(row);
+          if (rows * getBlocks() != scatter->numRows)
+            exists = isBelow(row, scatter->numRows);
+        }
         ifThen(exists, [&] {
           store(fill.getInputs()[0], buffer,
                 builder.getMultiDimIdentityMap(type.getRank()), nest, loops, 1);
@@ -212,13 +371,22 @@ void BlockLowering::emitIrregular(Operation *nest) {
   Operation *copy = cloneIrregular(nest);
   SmallVector<Operation *> accesses = *accessesOfWritten(copy);
   scf::ForOp own = independentLoop(copy, accesses);
-  if (scatter)
-    keepOwnRows(rowOf(copy, own, accesses, scatter->dim));
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(own);
-  Value first = arith::MulIOp::create(builder, loc, thread, own.getStep());
-  own.getLowerBoundMutable().assign(
-      arith::AddIOp::create(builder, loc, own.getLowerBound(), first));
-  own.getStepMutable().assign(arith::MulIOp::create(builder, loc, own.getStep(),
-                                                    constantIndex(threads)));
+  Value row = scatter ? rowOf(copy, own, accesses, scatter->dim) : Value();
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(own);
+    Value first = arith::MulIOp::create(builder, loc, thread, own.getStep());
+    own.getLowerBoundMutable().assign(
+        arith::AddIOp::create(builder, loc, own.getLowerBound(), first));
+    own.getStepMutable().assign(arith::MulIOp::create(
+        builder, loc, own.getStep(), constantIndex(threads)));
+  }
+  if (!row)
+    return;
+  SmallVector<scf::ForOp> loops = loopsAroundRow(copy, row);
+  if (loops.empty())
+    return keepOwnRows(row);
+  builder.setInsertionPointAfter(copy);
+  emitUpdates(loops, row);
+  copy->erase();
 }

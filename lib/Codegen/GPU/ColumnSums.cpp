@@ -2,10 +2,10 @@
 //
 // Long sums are divided into short blocks, whose sums are added one after the
 // other. A block of threads has several threads for each column: each computes
-// the sum of another block of rows, and the first adds what they have found:
+// the sums of other blocks of rows, and the first adds what they have found:
 //
-//   for each number of blocks of rows, as many as a column has threads:
-//     sum of the thread's block of rows -> shared memory
+//   for each number of blocks of rows, as many as shared memory holds sums of:
+//     sums of the thread's blocks of rows -> shared memory
 //     barrier
 //     the column's first thread: total += sums, in order
 //     barrier
@@ -28,13 +28,10 @@ using namespace mlir::fp8::gpu_codegen;
 using lowering::isFloatSum;
 using lowering::SumBlocks;
 
-/// Returns whether any order of the combiner gives the same bits.
-static bool isExact(Operation *combiner) {
-  return isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
-             arith::MinNumFOp, arith::MaxSIOp, arith::MinSIOp, arith::MaxUIOp,
-             arith::MinUIOp, arith::AddIOp, arith::MulIOp, arith::AndIOp,
-             arith::OrIOp, arith::XOrIOp>(combiner);
-}
+/// The bytes of sums that a block keeps before it adds them. While its first
+/// threads add, no thread loads: with too few sums at once, memory would wait
+/// for additions, and the threads at barriers.
+static constexpr int64_t kSumBytes = 32 << 10;
 
 static int64_t bitsOf(Operation *combiner) {
   return combiner->getResult(0).getType().getIntOrFloatBitWidth();
@@ -55,27 +52,46 @@ bool BlockLowering::isColumnSum(const Nest &nest) {
 
 bool BlockLowering::hasColumnSums() const { return columnSumBytes() > 0; }
 
+/// Returns the bytes of a sum of a column, for all accumulators.
+int64_t BlockLowering::bytesOfSum(const Nest &nest) {
+  int64_t bits = 0;
+  for (Operation *combiner : accumulatorsOf(nest).combiners)
+    bits += bitsOf(combiner);
+  return bits / 8;
+}
+
+/// Returns how many sums each thread of a column computes before the first adds
+/// them.
+int64_t BlockLowering::sumsInTurn(const Nest &nest) const {
+  SmallVector<int64_t> extents = lowering::extentsIn(tile, nest.ops.front());
+  int64_t columns = 1;
+  for (auto [loop, extent] : llvm::enumerate(extents))
+    if (!nest.reduction.test(loop))
+      columns *= extent;
+  int64_t numBlocks = ShapedType::getNumElements(
+      lowering::sumBlocksOf(lowering::sumLoops(nest, extents)).counts());
+  int64_t groups =
+      std::max<int64_t>(threads / std::max<int64_t>(columns, 1), 1);
+  return std::clamp<int64_t>(kSumBytes / (threads * bytesOfSum(nest)), 1,
+                             llvm::divideCeil(numBlocks, groups));
+}
+
 /// Returns the most bytes of the sums that the threads of a block share; 0 if
 /// they share none.
 int64_t BlockLowering::columnSumBytes() const {
   int64_t most = 0;
-  for (const auto &part : parts) {
-    const Nest *nest = std::get_if<Nest>(&part);
-    if (!nest || !isColumnSum(*nest))
-      continue;
-    int64_t bits = 0;
-    for (Operation *combiner : accumulatorsOf(*nest).combiners)
-      bits += bitsOf(combiner);
-    most = std::max(most, threads * bits / 8);
-  }
+  for (const auto &part : parts)
+    if (const Nest *nest = std::get_if<Nest>(&part); nest && isColumnSum(*nest))
+      most = std::max(most, threads * sumsInTurn(*nest) * bytesOfSum(*nest));
   return most;
 }
 
 /// What the threads of the columns share.
 struct BlockLowering::ColumnSums {
   Accumulators accumulators;
-  /// The number of blocks of rows, of columns, and of threads per column.
-  int64_t numBlocks = 1, columns = 1, groups = 1;
+  /// The number of blocks of rows, of columns, of threads per column, and of
+  /// sums that each of them computes in turn.
+  int64_t numBlocks = 1, columns = 1, groups = 1, turns = 1;
   /// Shared memory for the sums of all threads, for each accumulator.
   SmallVector<Value> memory;
   /// The column of this thread, and its number among the column's threads.
@@ -106,10 +122,12 @@ Value BlockLowering::setBlockIndices(const SumBlocks &blocks, Value number,
   return isWhole;
 }
 
-/// Stores the sums of the block of rows with this number to shared memory.
+/// Stores the sums of the block of rows with this number to shared memory, as
+/// those of `place` in the current round.
 void BlockLowering::storeColumnSums(const Nest &nest, const Loops &outer,
                                     const SumBlocks &blocks,
-                                    const ColumnSums &sums, Value number) {
+                                    const ColumnSums &sums, Value number,
+                                    Value place) {
   Loops loops = outer;
   Value isWhole = setBlockIndices(blocks, number, loops);
   SmallVector<Value> start;
@@ -128,14 +146,14 @@ void BlockLowering::storeColumnSums(const Nest &nest, const Loops &outer,
         isWhole, ValueRange(start).getTypes(),
         [&] { return sumOf(blocks.width); },
         [&] { return sumOf(blocks.split->extent % blocks.width); });
-  Value place = placeOfSum(sums, sums.group);
   for (auto [part, memory] : llvm::zip(parts, sums.memory))
-    memref::StoreOp::create(builder, loc, part, memory, place);
+    memref::StoreOp::create(builder, loc, part, memory,
+                            placeOfSum(sums, place));
 }
 
-Value BlockLowering::placeOfSum(const ColumnSums &sums, Value group) {
+Value BlockLowering::placeOfSum(const ColumnSums &sums, Value number) {
   Value row =
-      arith::MulIOp::create(builder, loc, group, constantIndex(sums.columns));
+      arith::MulIOp::create(builder, loc, number, constantIndex(sums.columns));
   return arith::AddIOp::create(builder, loc, row, sums.column);
 }
 
@@ -167,37 +185,50 @@ SmallVector<Value> BlockLowering::addColumnSums(const ColumnSums &sums,
   return loop.getResults();
 }
 
-/// Emits the loop over the blocks of rows, as many at once as a column has
-/// threads. Returns the totals, which the first threads of the columns have.
+/// Stores the sums of this thread's blocks of rows in the round that begins
+/// with block `first`.
+void BlockLowering::storeSumsInTurn(const Nest &nest, const Loops &loops,
+                                    const SumBlocks &blocks,
+                                    const ColumnSums &sums, Value first) {
+  emitLoop(0, sums.turns * sums.groups, sums.groups, {},
+           [&](Value turn, ValueRange) -> SmallVector<Value> {
+             Value place =
+                 arith::AddIOp::create(builder, loc, turn, sums.group);
+             Value number = arith::AddIOp::create(builder, loc, first, place);
+             Value exists = arith::AndIOp::create(
+                 builder, loc, isBelow(sums.group, sums.groups),
+                 isBelow(number, sums.numBlocks));
+             ifThen(exists, [&] {
+               storeColumnSums(nest, loops, blocks, sums, number, place);
+             });
+             return {};
+           });
+}
+
+/// Emits the loop over the blocks of rows, as many at once as there is memory
+/// for. Returns the totals, which the first threads of the columns have.
 SmallVector<Value> BlockLowering::emitSumRounds(const Nest &nest,
                                                 const Loops &loops,
                                                 const SumBlocks &blocks,
                                                 const ColumnSums &sums,
                                                 ValueRange carried) {
-  auto rounds = scf::ForOp::create(builder, loc, constantIndex(0),
-                                   constantIndex(sums.numBlocks),
-                                   constantIndex(sums.groups), carried);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToEnd(rounds.getBody());
-  Value first = rounds.getInductionVar();
-  Value number = arith::AddIOp::create(builder, loc, first, sums.group);
-  Value exists =
-      arith::AndIOp::create(builder, loc, isBelow(sums.group, sums.groups),
-                            isBelow(number, sums.numBlocks));
-  ifThen(exists, [&] { storeColumnSums(nest, loops, blocks, sums, number); });
-  emitBarrier();
-  Value left =
-      arith::SubIOp::create(builder, loc, constantIndex(sums.numBlocks), first);
-  Value count =
-      arith::MinUIOp::create(builder, loc, left, constantIndex(sums.groups));
-  SmallVector<Value> next =
-      ifThen(isBelow(thread, sums.columns), rounds.getRegionIterArgs(), [&] {
-        return addColumnSums(sums, count, rounds.getRegionIterArgs());
-      });
-  // The next round overwrites the sums.
-  emitBarrier();
-  scf::YieldOp::create(builder, loc, next);
-  return rounds.getResults();
+  int64_t most = sums.groups * sums.turns;
+  return emitLoop(0, sums.numBlocks, most, carried,
+                  [&](Value first, ValueRange running) -> SmallVector<Value> {
+                    storeSumsInTurn(nest, loops, blocks, sums, first);
+                    emitBarrier();
+                    Value left = arith::SubIOp::create(
+                        builder, loc, constantIndex(sums.numBlocks), first);
+                    Value count = arith::MinUIOp::create(builder, loc, left,
+                                                         constantIndex(most));
+                    SmallVector<Value> next =
+                        ifThen(isBelow(thread, sums.columns), running, [&] {
+                          return addColumnSums(sums, count, running);
+                        });
+                    // The next round overwrites the sums.
+                    emitBarrier();
+                    return next;
+                  });
 }
 
 /// Emits the sums of the columns of a tile. Returns false if each thread should
@@ -216,6 +247,7 @@ bool BlockLowering::emitColumnSums(const Nest &nest, Loops &loops,
       lowering::sumBlocksOf(lowering::sumLoops(nest, loops.extent));
   sums.numBlocks = ShapedType::getNumElements(blocks.counts());
   sums.groups = std::min(threads / sums.columns, sums.numBlocks);
+  sums.turns = sumsInTurn(nest);
   sums.accumulators = accumulatorsOf(nest);
   Value columns = constantIndex(sums.columns);
   sums.column = arith::RemUIOp::create(builder, loc, thread, columns);
@@ -248,12 +280,12 @@ SmallVector<Value> BlockLowering::startColumnSums(const Nest &nest,
       losses.push_back(
           arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type)));
     auto memory = MemRefType::get(
-        {threads}, type, MemRefLayoutAttrInterface(),
+        {threads * sums.turns}, type, MemRefLayoutAttrInterface(),
         cast<MemRefType>(sharedArgument.getType()).getMemorySpace());
     sums.memory.push_back(
         memref::ViewOp::create(builder, loc, memory, sharedArgument,
                                constantIndex(offset), ValueRange{}));
-    offset += threads * type.getIntOrFloatBitWidth() / 8;
+    offset += threads * sums.turns * type.getIntOrFloatBitWidth() / 8;
   }
   llvm::append_range(carried, losses);
   return carried;

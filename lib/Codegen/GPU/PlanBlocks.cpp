@@ -41,8 +41,9 @@ constexpr int64_t kEnoughBlocks = 256;
 constexpr unsigned kThreads = 128, kManyThreads = 256, kMostThreads = 1024;
 /// The most threads of a group that shares the sum of a row.
 constexpr int64_t kMostGroup = 16;
-/// The threads of a block that sums columns: at least 16 for each column.
-constexpr unsigned kColumnThreads = 512;
+/// The threads of a block that sums columns: at least 32 for each column, so
+/// that enough loads of two bytes are under way.
+constexpr unsigned kColumnThreads = 1024;
 /// The elements that a thread computes if its block transposes a payload, and
 /// the most threads of such a block.
 constexpr int64_t kThreadWork = 32, kMostTransposing = 512;
@@ -567,7 +568,19 @@ private:
       return planOfScatter(kernel, *scatter, plan);
     if (lowering.hasGroupSums())
       return planOfRows(kernel, plan, info);
+    if (lowering.readsAcross())
+      return planOfLines(kernel, plan, info);
     return plan;
+  }
+
+  /// Gives a block, whose ops have loops outside of the domain, a warp's points
+  /// of a line, if that leaves enough blocks.
+  GPUPlanAttr planOfLines(KernelOp kernel, GPUPlanAttr plan,
+                          const GPUInfo &info) {
+    SmallVector<int64_t> tile = tileOfElementwise(kernel, kWarp);
+    if (countTiles(kernel.getDomain(), tile) < info.processors)
+      return plan;
+    return makePlan(kernel, tile, kManyThreads);
   }
 
   /// Gives a block the columns of a warp; half of them if multiprocessors would

@@ -116,27 +116,32 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
 
 // -----
 
-// A large scatter: a block owns three rows, which it fills, and skips updates of
-// others.
+// A large scatter: a block owns three rows, which it fills. Its threads note
+// which updates land there, and then make these.
 
 module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
-  // CHECK: fp8.gpu_launch<blocks = 6, threads = 32,
+  // CHECK: fp8.gpu_launch<blocks = 6, threads = 32, shared = 4,
   // CHECK: gpu.func @rows
   // CHECK: %[[BLOCK:.*]] = gpu.block_id x
-  // CHECK: %[[FIRST:.*]] = arith.muli %[[BLOCK]], %c3
   // CHECK: scf.for
-  // CHECK: %[[ROW:.*]] = arith.addi %{{.*}}, %[[FIRST]]
+  // CHECK: %[[OTHERS:.*]] = arith.muli %{{.*}}, %c6
+  // CHECK: %[[ROW:.*]] = arith.addi %[[OTHERS]], %[[BLOCK]]
   // CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[ROW]], %c16
   // CHECK: scf.if %[[EXISTS]]
   // CHECK: memref.store %{{.*}}[%[[ROW]], %{{.*}}]
   // CHECK: gpu.barrier
-  // CHECK: scf.for
+  // CHECK: scf.if
   // CHECK: %[[TO:.*]] = memref.load {{.*}} : memref<8xindex>
-  // CHECK: %[[OWNED:.*]] = arith.muli %[[BLOCK]], %c3
-  // CHECK: %[[DISTANCE:.*]] = arith.subi %[[TO]], %[[OWNED]]
-  // CHECK: %[[OWN:.*]] = arith.cmpi ult, %[[DISTANCE]], %c3
-  // CHECK: scf.if %[[OWN]] {
+  // CHECK: %[[OWNER:.*]] = arith.remui %[[TO]], %c6
+  // CHECK: arith.cmpi eq, %[[OWNER]], %[[BLOCK]]
+  // CHECK: %[[BALLOT:.*]] = nvvm.vote.sync ballot
+  // CHECK: memref.store %[[BALLOT]]
+  // CHECK: gpu.barrier
+  // CHECK: scf.while
+  // CHECK: llvm.intr.cttz
+  // CHECK: memref.load {{.*}} : memref<8xindex>
   // CHECK: scf.for
+  // CHECK: gpu.barrier
   fp8.kernel @rows(read %i: memref<8xindex>, read %x: memref<8x64xf32>, write %y: memref<16x64xf32>) domain = []
       plan = #fp8.gpu_plan<tile = [], sum_tile = [], threads = 32, rows = 3> {
     %zero = arith.constant 0.0 : f32
@@ -160,8 +165,8 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
 
 // -----
 
-// Sums over many rows: 16 threads share a column. Each adds 16 rows, the first
-// adds these sums in order, with compensation.
+// Sums over many rows: 16 threads share a column. Each adds 16 rows, four times,
+// and the first adds these sums in order, with compensation.
 
 #id = affine_map<(j, i) -> (i, j)>
 #column = affine_map<(j, i) -> (j)>
@@ -170,8 +175,8 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
   // CHECK: %[[THREAD:.*]] = gpu.thread_id x
   // CHECK: %[[COLUMN:.*]] = arith.remui %[[THREAD]], %c8
   // CHECK: %[[GROUP:.*]] = arith.divui %[[THREAD]], %c8
-  // CHECK: scf.for %[[ROUND:.*]] = %c0 to %c63 step %c16
-  // CHECK: %[[NUMBER:.*]] = arith.addi %[[ROUND]], %[[GROUP]]
+  // CHECK: scf.for %[[TURN:.*]] = %c0 to %c64 step %c16
+  // CHECK: %[[NUMBER:.*]] = arith.addi %[[TURN]], %[[GROUP]]
   // CHECK: arith.cmpi ult, %[[NUMBER]], %c63
   // CHECK: scf.if
   // The last block of rows is shorter.
@@ -179,10 +184,10 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
   // CHECK: scf.for %{{.*}} = %c0 to %c16 step
   // CHECK: } else {
   // CHECK: scf.for %{{.*}} = %c0 to %c8 step
-  // CHECK: memref.store %{{.*}} : memref<128xf32, #gpu.address_space<workgroup>>
+  // CHECK: memref.store %{{.*}} : memref<512xf32, #gpu.address_space<workgroup>>
   // CHECK: gpu.barrier
   // CHECK: scf.if
-  // CHECK: memref.load %{{.*}} : memref<128xf32, #gpu.address_space<workgroup>>
+  // CHECK: memref.load %{{.*}} : memref<512xf32, #gpu.address_space<workgroup>>
   // CHECK-COUNT-3: arith.subf
   // CHECK: gpu.barrier
   fp8.kernel @columns(read %x: memref<1000x32xf32>, update %y: memref<32xf32>) domain = [32]

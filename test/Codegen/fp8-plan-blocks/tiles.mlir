@@ -40,8 +40,8 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
     fp8.return
   }
 
-  // Sums over many rows: half of a warp's columns, for which a block has 512 threads.
-  // CHECK: fp8.kernel @columns({{.*}}) domain = [512] plan = #fp8.gpu_plan<tile = [16], sum_tile = [{{.*}}], threads = 512>
+  // Sums over many rows: half of a warp's columns, for which a block has 1024 threads.
+  // CHECK: fp8.kernel @columns({{.*}}) domain = [512] plan = #fp8.gpu_plan<tile = [16], sum_tile = [{{.*}}], threads = 1024>
   fp8.kernel @columns(read %x: memref<2048x512xf32>, update %y: memref<512xf32>) domain = [512] {
     linalg.generic {indexing_maps = [affine_map<(j, i) -> (i, j)>, affine_map<(j, i) -> (j)>], iterator_types = ["parallel", "reduction"]}
         ins(%x : memref<2048x512xf32>) outs(%y : memref<512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
