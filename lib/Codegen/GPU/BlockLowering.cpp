@@ -1,6 +1,7 @@
 //===- BlockLowering.cpp - Lowering of a kernel to a GPU block ------------===//
 
 #include "BlockLowering.h"
+#include "DotEmitter.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
 

@@ -144,6 +144,7 @@ private:
 
   // Operands in place.
   bool isInLines(Value buffer) const;
+  std::string planTilesOf(linalg::GenericOp dot);
   void planOperandTiles();
   void makeRings(function_ref<Value(int64_t, int64_t)> barriers);
   void bringTiles(TmaRing &own, ArrayRef<OperandTile> tiles, Value start);
@@ -290,7 +291,7 @@ private:
   llvm::MapVector<Operation *, const Nest *> epilogues;
   /// The dots whose sums stay in registers until the nest behind another dot
   /// reads them, with that dot; and these sums in the current step.
-  DenseMap<Operation *, linalg::GenericOp> heldDots;
+  llvm::MapVector<Operation *, linalg::GenericOp> heldDots;
   DenseMap<Operation *, SmallVector<Value>> heldSums;
   /// The sums that stay in registers while a block runs the last loop of its
   /// domain, by the dot that computes them.

@@ -81,6 +81,38 @@ bool BlockLowering::isInLines(Value buffer) const {
          });
 }
 
+/// Plans the tiles of a dot's operands. Returns why they cannot be in place, or
+/// an empty string.
+std::string BlockLowering::planTilesOf(linalg::GenericOp dot) {
+  SmallVector<int64_t> extents = extentsOf(dot, tile);
+  FailureOr<DotPlan> plan = planDot(dot, extents, denseResult(dot, extents),
+                                    localInputTypes(dot, tile));
+  if (failed(plan))
+    return "the strides of an operand are not known";
+  if (!plan->inPlace)
+    return plan->whyNotTma;
+  sumRegisters += plan->sumsPerThread();
+  SmallVector<int64_t> loopOfDim(dot.getNumLoops(), -1);
+  for (auto [loop, dim] : llvm::enumerate(lowering::taskDims(dot)))
+    if (dim >= 0 && domain[loop] != tile[loop])
+      loopOfDim[dim] = loop;
+  for (unsigned i = 0; i < 2; ++i) {
+    Value input = dot.getDpsInputs()[i];
+    if (locals.contains(input)) {
+      if (!isInLines(input))
+        return "it reads the sums of another dot";
+      continue;
+    }
+    OperandTile own = makeOperandTile(*plan, i, loopOfDim);
+    if (!llvm::is_contained(maps, own.map))
+      maps.push_back(own.map);
+    bool moves = own.movesAlong(domain.size() - 1);
+    placeOfOperand[{dot, i}] = {
+        moves, addTile(moves ? steppedTiles : keptTiles, std::move(own))};
+  }
+  return "";
+}
+
 /// Plans the tiles of all dots' operands. If that is not possible,
 /// `whyNotInPlace` says why.
 void BlockLowering::planOperandTiles() {
@@ -93,36 +125,9 @@ void BlockLowering::planOperandTiles() {
   for (auto [extent, size] : llvm::zip(domain, tile))
     if (extent % size != 0)
       whyNotInPlace = "the last tile is smaller than others";
-  for (auto op : body().getOps<linalg::GenericOp>()) {
-    if (!isDot(op) || !whyNotInPlace.empty())
-      continue;
-    SmallVector<int64_t> extents = extentsOf(op, tile);
-    FailureOr<DotPlan> plan = planDot(op, extents, denseResult(op, extents),
-                                      localInputTypes(op, tile));
-    if (failed(plan) || !plan->inPlace) {
-      whyNotInPlace = failed(plan) ? "strides are not known" : plan->whyNotTma;
-      return;
-    }
-    sumRegisters += plan->sumsPerThread();
-    SmallVector<int64_t> loopOfDim(op.getNumLoops(), -1);
-    for (auto [loop, dim] : llvm::enumerate(lowering::taskDims(op)))
-      if (dim >= 0 && domain[loop] != tile[loop])
-        loopOfDim[dim] = loop;
-    for (unsigned i = 0; i < 2; ++i) {
-      Value input = op.getDpsInputs()[i];
-      if (locals.contains(input)) {
-        if (!isInLines(input))
-          whyNotInPlace = "a dot reads the sums of another";
-        continue;
-      }
-      OperandTile own = makeOperandTile(*plan, i, loopOfDim);
-      if (!llvm::is_contained(maps, own.map))
-        maps.push_back(own.map);
-      bool moves = own.movesAlong(domain.size() - 1);
-      placeOfOperand[{op, i}] = {
-          moves, addTile(moves ? steppedTiles : keptTiles, std::move(own))};
-    }
-  }
+  for (auto op : body().getOps<linalg::GenericOp>())
+    if (isDot(op) && whyNotInPlace.empty())
+      whyNotInPlace = planTilesOf(op);
   if (steppedTiles.empty() && whyNotInPlace.empty())
     whyNotInPlace = "no operand moves from step to step";
   dotAlignment = kWgmmaAlignment;

@@ -189,14 +189,13 @@ int64_t lastRowsOf(KernelOp kernel, linalg::GenericOp dot,
 /// Returns a tile with one batch and a block of queries. The other loops are
 /// whole, so that a row of scores is in one block, except for keys in the
 /// domain of a kernel that runs over queries in order.
-SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows,
-                                     int64_t kept = kAttentionKeys) {
+SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows) {
   ArrayRef<int64_t> domain = kernel.getDomain();
   SmallVector<int64_t> tile(domain);
   linalg::GenericOp dot = contractionOf(kernel);
   ContractionDims dims = *inferContractionDims(dot);
   auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
-  int64_t queries = maxRows, keys = kept;
+  int64_t queries = maxRows, keys = kAttentionKeys;
   for (unsigned i = tile.size(); i-- > 0;) {
     bool isInOrder = kernel.getBlock() && i + 1 == tile.size();
     if (llvm::is_contained(dims.batch, loops[i]) && !isInOrder) {
@@ -207,6 +206,28 @@ SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows,
       left /= tile[i];
     }
   }
+  return tile;
+}
+
+/// Returns a tile for dots that read their operands in place, whose rows follow
+/// one another in memory: `stepped` iterations of the last loop and `kept` of
+/// the longest of the others that are no batches, such as the queries of one
+/// head of a group.
+SmallVector<int64_t> tileInPlace(KernelOp kernel, int64_t kept,
+                                 int64_t stepped) {
+  ArrayRef<int64_t> domain = kernel.getDomain();
+  linalg::GenericOp dot = contractionOf(kernel);
+  ContractionDims dims = *inferContractionDims(dot);
+  auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  SmallVector<int64_t> tile(domain.size(), 1);
+  std::optional<unsigned> longest;
+  for (unsigned i = 0; i + 1 < domain.size(); ++i)
+    if (!llvm::is_contained(dims.batch, loops[i]) &&
+        (!longest || domain[i] > domain[*longest]))
+      longest = i;
+  tile.back() = std::min(domain.back(), stepped);
+  if (longest)
+    tile[*longest] = std::min(domain[*longest], kept);
   return tile;
 }
 
@@ -410,13 +431,14 @@ private:
   }
 
   /// Plans an attention whose blocks run keys or queries in order so that its
-  /// dots read their operands in place, with tiles of these sizes. Returns null
-  /// if they cannot, or if a multiprocessor has no room for `blocks` of them.
+  /// dots read their operands in place, with tiles of these sizes. Returns
+  /// null, and says why, if they cannot, or if a multiprocessor has no room for
+  /// `blocks` of them.
   FailureOr<GPUPlanAttr> planInPlace(KernelOp kernel, int64_t kept,
                                      int64_t stepped, int64_t blocks,
-                                     const GPUInfo &info) {
+                                     const GPUInfo &info, std::string &why) {
     int64_t rows = std::max(kept, stepped);
-    SmallVector<int64_t> tile = tileOfAttention(kernel, stepped, kept);
+    SmallVector<int64_t> tile = tileInPlace(kernel, kept, stepped);
     // A tile has as many rows as the warpgroups have together.
     swapDots(kernel, tile,
              [&](linalg::GenericOp dot, int64_t own, int64_t columns) {
@@ -428,13 +450,9 @@ private:
     BlockLowering lowering = loweringOf(kernel, plan, info);
     if (failed(lowering.measure()))
       return failure();
-    StringRef why = lowering.getWhyNotInPlace();
+    why = lowering.getWhyNotInPlace();
     if (why.empty() && lowering.getScratchBytes() > 0)
       why = "they need too much shared memory";
-    if (explain && !why.empty())
-      kernel.emitRemark(
-          "dots do not read their operands in place, in tiles of ")
-          << kept << " by " << stepped << ": " << why;
     return why.empty() && lowering.blocksTogether() >= blocks ? plan
                                                               : GPUPlanAttr();
   }
@@ -449,16 +467,19 @@ private:
           }))
         return GPUPlanAttr();
     gatherScores(kernel);
+    std::string why;
     constexpr int64_t one = kWgmmaRows, two = 2 * kWgmmaRows;
     for (auto [kept, stepped, blocks] : {std::tuple(one, one, 2),
                                          {one, two, 1},
                                          {two, one, 1},
                                          {one, one, 1}}) {
       FailureOr<GPUPlanAttr> plan =
-          planInPlace(kernel, kept, stepped, blocks, info);
+          planInPlace(kernel, kept, stepped, blocks, info, why);
       if (failed(plan) || *plan)
         return plan;
     }
+    if (explain)
+      kernel.emitRemark("dots do not read their operands in place: ") << why;
     return GPUPlanAttr();
   }
 

@@ -1,5 +1,4 @@
-//===- SimplifyAttention.h - Attention without masks in memory ---*- C++
-//-*-===//
+//===- SimplifyAttention.h - Attention for a GPU ----------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_GPU_SIMPLIFYATTENTION_H
 #define FP8_LIB_CODEGEN_GPU_SIMPLIFYATTENTION_H

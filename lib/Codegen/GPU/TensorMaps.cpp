@@ -12,11 +12,14 @@ namespace {
 struct Dimensions {
   SmallVector<int64_t> sizes, strides; // in elements
   SmallVector<bool> areRows;
+  /// Whether a tile has all that the last dimension has so far.
+  bool isWhole = true;
 
   void add(int64_t size, int64_t stride, bool isRow) {
     sizes.push_back(size);
     strides.push_back(stride);
     areRows.push_back(isRow);
+    isWhole = true;
   }
 };
 
@@ -38,9 +41,10 @@ static SmallVector<unsigned> loopsOf(ArrayRef<int64_t> strides,
 }
 
 /// Adds dimensions for loops. Adjacent loops of rows, or of no rows, share a
-/// dimension if they nest.
+/// dimension if they nest, unless a tile has a part of one and several
+/// iterations of the other: a box has what follows one another.
 static void addLoops(ArrayRef<unsigned> added,
-                     const contraction::LoopInfo &loops,
+                     const contraction::LoopInfo &loops, ArrayRef<int64_t> tile,
                      ArrayRef<unsigned> rowLoops, unsigned operand,
                      Dimensions &dims, OperandBoxes &boxes) {
   unsigned known = dims.sizes.size();
@@ -48,11 +52,13 @@ static void addLoops(ArrayRef<unsigned> added,
     bool isRow = llvm::is_contained(rowLoops, d);
     int64_t stride = loops.strides[operand][d];
     bool nests = dims.sizes.size() > known && dims.areRows.back() == isRow &&
-                 stride == dims.strides.back() * dims.sizes.back();
+                 stride == dims.strides.back() * dims.sizes.back() &&
+                 (dims.isWhole || tile[d] == 1);
     if (!nests)
       dims.add(1, stride, isRow);
     boxes.loops[d] = {dims.sizes.size() - 1, dims.sizes.back()};
     dims.sizes.back() *= loops.extents[d];
+    dims.isWhole &= tile[d] == loops.extents[d];
   }
 }
 
@@ -128,7 +134,7 @@ gpu_codegen::planBoxes(linalg::GenericOp dot,
                        return isOther(d) &&
                               (own[d] < plan.k.strides[operand]) == before;
                      }),
-             loops, rowLoops, operand, found, boxes);
+             loops, tile, rowLoops, operand, found, boxes);
   };
   addOthers(/*before=*/true);
   addK(plan.k, loops.extents, operand, found, boxes);

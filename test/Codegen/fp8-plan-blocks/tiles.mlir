@@ -40,6 +40,18 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
     fp8.return
   }
 
+  // Rows that are no loop of the domain: a block has a warp's points of each, which are adjacent in memory.
+  // CHECK: fp8.kernel @lines({{.*}}) domain = [8192] plan = #fp8.gpu_plan<tile = [32], sum_tile = [{{.*}}], threads = 256>
+  fp8.kernel @lines(read %x: memref<2x2048x8192xf32>, write %y: memref<4096x8192xf32>) domain = [8192] {
+    linalg.generic {indexing_maps = [affine_map<(b, i, j) -> (b, i, j)>, affine_map<(b, i, j) -> (b * 2048 + i, j)>], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x : memref<2x2048x8192xf32>) outs(%y : memref<4096x8192xf32>) attrs = {fp8.task_dims = array<i64: 2>} {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.negf %a : f32
+      linalg.yield %n : f32
+    }
+    fp8.return
+  }
+
   // Sums over many rows: half of a warp's columns, for which a block has 1024 threads.
   // CHECK: fp8.kernel @columns({{.*}}) domain = [512] plan = #fp8.gpu_plan<tile = [16], sum_tile = [{{.*}}], threads = 1024>
   fp8.kernel @columns(read %x: memref<2048x512xf32>, update %y: memref<512xf32>) domain = [512] {
