@@ -19,7 +19,7 @@ def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
     brings the operands and they fit). Operands that `cp.async`
     copies have two to four stages in shared memory: as many as leave room for a
     second block on the multiprocessor, if two stages do. Sums over many rows have
-    a warp's columns in a block of 512 threads, which share the rows of a column.
+    a warp's columns in a block of 1024 threads, which share the rows of a column.
     The rows of the result of a large scatter are dealt to 256 blocks.
 
     If `wgmma` computes a kernel's only dot, TMA brings its operands if it can:
@@ -27,8 +27,12 @@ def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
     kernel itself, aligned to 16 bytes in all launches, with strides that are
     multiples of 16 bytes, rows of a tile that follow one another, and at most
     five dimensions; runs of k with sums of their own must consist of whole
-    stages. With `explain`, a remark says for each other dot by `wgmma` which
-    condition it does not meet. A tile does not change
+    stages. In an attention whose blocks run keys or queries in order, TMA brings
+    the operands of all dots, once for each step, and the dots read them in place
+    if they all are of 16 bits, tiles have 64 or 128 rows and divide the domain,
+    and a tile's rows follow one another. With `explain`, a remark says for each
+    other dot by `wgmma`, or for such a kernel, which condition is not met. A tile
+    does not change
     any bit of a result. The split of sums does; the CPU's tile, which
     determines it, is therefore part of the plan.
 
@@ -135,7 +139,8 @@ def LowerBlocks : Pass<"fp8-lower-blocks", "::mlir::ModuleOp"> {
     `cp.async.bulk.tensor`, and passes stages to the other warps by mbarriers.
     The kernel then has two more parameters, the tensor maps, and there are at
     most as many blocks as run at once: each runs several tiles, and the producer
-    begins the next one while the others finish the last.
+    begins the next one while the others finish the last. In a kernel with a
+    `block` the producer brings the tiles of all dots, a step ahead.
 
     A payload that is copied to another order of dimensions is transposed by
     words: lines of shared memory have an odd number of them, and each thread

@@ -351,7 +351,9 @@ def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
     elsewhere.
     With `tma`, one more warp brings both operands of the
     kernel's only dot by TMA (`cp.async.bulk.tensor`), for which the kernel has
-    tensor maps (`#fp8.gpu_launch`), and a block may run several tiles.
+    tensor maps (`#fp8.gpu_launch`), and a block may run several tiles. If the
+    kernel has a `block`, that warp brings the tiles of all its dots, which read
+    them in place, and `stages` is the number of steps that have tiles.
 
     Example: blocks of 16 rows.
 
