@@ -303,27 +303,26 @@ void BlockLowering::emitUpdates(ArrayRef<scf::ForOp> loops, Value row) {
       MemRefType::get({scatterBytes() / 4}, builder.getI32Type(),
                       MemRefLayoutAttrInterface(), memory.getMemorySpace()),
       sharedArgument, constantIndex(sumOffset), ValueRange{});
-  auto emitFor = [&](int64_t end, int64_t step,
-                     function_ref<void(Value)> inner) {
-    auto loop = scf::ForOp::create(builder, loc, constantIndex(0),
-                                   constantIndex(end), constantIndex(step));
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(loop.getBody()->getTerminator());
-    inner(loop.getInductionVar());
+  auto addNoted = [&](Value first, Value from) {
+    Value warp =
+        arith::DivUIOp::create(builder, loc, from, constantIndex(kWarp));
+    Value word = memref::LoadOp::create(builder, loc, bits, ValueRange{warp});
+    emitOwnUpdates(loops, row, arith::AddIOp::create(builder, loc, first, from),
+                   word);
   };
-  emitFor(updates, threads, [&](Value first) {
-    noteOwnUpdates(loops, row, updates, first, bits);
-    emitBarrier();
-    emitFor(threads, kWarp, [&](Value from) {
-      Value warp =
-          arith::DivUIOp::create(builder, loc, from, constantIndex(kWarp));
-      Value word = memref::LoadOp::create(builder, loc, bits, ValueRange{warp});
-      emitOwnUpdates(loops, row,
-                     arith::AddIOp::create(builder, loc, first, from), word);
-    });
-    // The next updates overwrite the bits.
-    emitBarrier();
-  });
+  emitLoop(0, updates, threads, {},
+           [&](Value first, ValueRange) -> SmallVector<Value> {
+             noteOwnUpdates(loops, row, updates, first, bits);
+             emitBarrier();
+             emitLoop(0, threads, kWarp, {},
+                      [&](Value from, ValueRange) -> SmallVector<Value> {
+                        addNoted(first, from);
+                        return {};
+                      });
+             // The next updates overwrite the bits.
+             emitBarrier();
+             return {};
+           });
 }
 
 /// Writes the constant into the part of the buffer that this block owns.

@@ -237,6 +237,21 @@ static std::string whyNotByTma(const OperandPlan &own, Type local,
   return "";
 }
 
+/// Plans the boxes in which TMA brings an operand. Returns why it cannot, or an
+/// empty string.
+static std::string chooseBoxesOf(linalg::GenericOp op,
+                                 const contraction::LoopInfo &loops,
+                                 ArrayRef<int64_t> whole, unsigned operand,
+                                 Type local, int64_t alignment, DotPlan &plan) {
+  std::string why = whyNotByTma(plan.operands[operand], local, alignment);
+  if (!why.empty())
+    return why;
+  auto boxes = planBoxes(op, loops, whole, plan, operand, why);
+  if (succeeded(boxes))
+    plan.boxes[operand] = *boxes;
+  return why;
+}
+
 /// Plans the boxes of both operands. If TMA cannot bring them, `whyNotTma` says
 /// why.
 static void chooseBoxes(linalg::GenericOp op,
@@ -252,12 +267,8 @@ static void chooseBoxes(linalg::GenericOp op,
     why = "its runs of " + std::to_string(plan.run) +
           " elements do not consist of whole stages";
   for (unsigned i = 0; i < 2 && why.empty(); ++i) {
-    why = whyNotByTma(plan.operands[i], localInputs[i], alignments[i]);
-    if (why.empty()) {
-      auto boxes = planBoxes(op, loops, whole, plan, i, why);
-      if (succeeded(boxes))
-        plan.boxes[i] = *boxes;
-    }
+    why =
+        chooseBoxesOf(op, loops, whole, i, localInputs[i], alignments[i], plan);
     if (!why.empty())
       why = (i ? "the rhs: " : "the lhs: ") + why;
   }
@@ -300,18 +311,12 @@ static void choosePlaces(linalg::GenericOp op,
            volumeOf(plan.columns) != plan.tileColumns)
     why = "it is more than one tile, or has partial sums";
   for (unsigned i = 0; i < 2 && why.empty(); ++i) {
-    if (plan.extentOf(i) % plan.bandRows(i) != 0) {
+    if (plan.extentOf(i) % plan.bandRows(i) != 0)
       why = "its rows are no whole bands";
-    } else if (localInputs[i]) {
+    else if (localInputs[i])
       why = whyNotInPlace(i, cast<MemRefType>(localInputs[i]), plan);
-    } else {
-      why = whyNotByTma(plan.operands[i], Type(), alignments[i]);
-      if (!why.empty())
-        continue;
-      auto boxes = planBoxes(op, loops, whole, plan, i, why);
-      if (succeeded(boxes))
-        plan.boxes[i] = *boxes;
-    }
+    else
+      why = chooseBoxesOf(op, loops, whole, i, Type(), alignments[i], plan);
   }
   plan.inPlace = why.empty();
   plan.whyNotTma = why;

@@ -141,7 +141,7 @@ struct DotPlan {
     return lines(operand) * lineDistance(operand);
   }
   int64_t stageSize() const { return stageSize(0) + stageSize(1); }
-  /// Returns the number of stages of operands in place, and the bytes of one.
+  /// Returns the number of stages of operands in place.
   int64_t stagesInPlace() const {
     return llvm::divideCeil(k.size, stageDepth());
   }
@@ -156,6 +156,7 @@ struct DotPlan {
   int64_t bandDistance(unsigned operand) const {
     return lineBytes(operand) * depthTogether(operand);
   }
+  /// Returns the bytes of an operand in place.
   int64_t bytesInPlace(unsigned operand) const {
     return stagesInPlace() * stageSize(operand);
   }

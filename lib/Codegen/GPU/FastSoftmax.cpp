@@ -24,6 +24,7 @@
 
 using namespace mlir;
 using namespace mlir::fp8;
+using namespace mlir::fp8::gpu_codegen;
 
 static constexpr arith::FastMathFlags kApproximate = arith::FastMathFlags::afn;
 
@@ -42,12 +43,11 @@ void gpu_codegen::allowFastSoftmax(KernelOp kernel) {
   });
 }
 
-/// Returns what an instruction makes of each element.
-static Value makeApproximation(OpBuilder &b, Location loc, StringRef name,
-                               Value x) {
+Value gpu_codegen::callForEach(OpBuilder &b, Location loc,
+                               StringRef instruction, Value x) {
   auto call = [&](Value element) {
     return LLVM::CallIntrinsicOp::create(b, loc, b.getF32Type(),
-                                         b.getStringAttr(name), element)
+                                         b.getStringAttr(instruction), element)
         .getResult(0);
   };
   auto type = dyn_cast<VectorType>(x.getType());
@@ -66,14 +66,14 @@ static Value expandExp(OpBuilder &b, math::ExpOp exp) {
     log2e = DenseElementsAttr::get(type, cast<Attribute>(log2e));
   Value x = arith::MulFOp::create(b, loc, exp.getOperand(),
                                   arith::ConstantOp::create(b, loc, log2e));
-  return makeApproximation(b, loc, "llvm.nvvm.ex2.approx.ftz.f32", x);
+  return callForEach(b, loc, "llvm.nvvm.ex2.approx.ftz.f32", x);
 }
 
 /// The reciprocal of a row is computed once for all of its elements.
 static Value expandQuotient(OpBuilder &b, arith::DivFOp div) {
   Location loc = div.getLoc();
   Value reciprocal =
-      makeApproximation(b, loc, "llvm.nvvm.rcp.approx.ftz.f", div.getRhs());
+      callForEach(b, loc, "llvm.nvvm.rcp.approx.ftz.f", div.getRhs());
   return arith::MulFOp::create(b, loc, div.getLhs(), reciprocal);
 }
 

@@ -11,6 +11,10 @@ namespace mlir::fp8::gpu_codegen {
 /// every dot of it multiplies elements of at most 16 bits.
 void allowFastSoftmax(KernelOp kernel);
 
+/// Returns what an instruction of f32 makes of a number, or of each element of
+/// a vector.
+Value callForEach(OpBuilder &b, Location loc, StringRef instruction, Value x);
+
 /// Makes `ex2.approx` of the exponentials in `op` that may be approximations,
 /// and products with `rcp.approx` of the quotients.
 void expandFastSoftmax(Operation *op);

@@ -277,6 +277,7 @@ struct LineBuilder : contraction::IndexBuilder {
 
 } // namespace
 
+/// A local in lines has one dimension, with the place of each element.
 Value BlockLowering::resolve(Value buffer, AffineMap map, ArrayRef<Value> dims,
                              SmallVectorImpl<Value> &indices) {
   Value memref = KernelLowering::resolve(buffer, map, dims, indices);

@@ -10,9 +10,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Reciprocals.h"
+#include "FastSoftmax.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -20,6 +20,7 @@
 
 using namespace mlir;
 using namespace mlir::fp8;
+using namespace mlir::fp8::gpu_codegen;
 
 /// Twice the bits of 2^-126, the smallest normal number, and the distance from
 /// there to those of 2^126, the reciprocal of that.
@@ -65,14 +66,7 @@ static Value areOrdinary(OpBuilder &b, Location loc, Value x) {
 /// Returns the reciprocals of ordinary numbers.
 static Value approximateAndCorrect(OpBuilder &b, Location loc, Value x) {
   auto type = cast<VectorType>(x.getType());
-  SmallVector<Value> elements;
-  for (int64_t i = 0; i < type.getNumElements(); ++i)
-    elements.push_back(LLVM::CallIntrinsicOp::create(
-                           b, loc, b.getF32Type(),
-                           b.getStringAttr("llvm.nvvm.rcp.approx.ftz.f"),
-                           ValueRange{vector::ExtractOp::create(b, loc, x, i)})
-                           .getResult(0));
-  Value first = vector::FromElementsOp::create(b, loc, type, elements);
+  Value first = callForEach(b, loc, "llvm.nvvm.rcp.approx.ftz.f", x);
   Value error = math::FmaOp::create(
       b, loc, x, first, splat(b, loc, type, b.getF32FloatAttr(-1.0f)));
   return math::FmaOp::create(b, loc, first,

@@ -21,13 +21,13 @@ import jax  # noqa: E402
 import numpy as np  # noqa: E402
 
 
-# With more than 1024 keys values of rows have kernels of their own. In WHOLE they do not, so scores are in global memory, for the
-# last block of queries too.
 def calm(attend):
     """The same attention of smaller numbers: those of wide layers with random weights are so large that their rounding to bf16 changes the gradient."""
     return lambda q, k, v, extra: attend(q / 16, k, v / 64, extra)
 
 
+# With more than 1024 keys values of rows have kernels of their own. In WHOLE they do not, so scores are in global memory, for the
+# last block of queries too.
 MASKS = {"extra": lambda random: {"mask": random.random((1, 1, 40, 1700)) < 0.5}}
 CASES = attention.CASES | {
     "many keys": attention.Case(attention.grouped, kv_heads=1, queries=40, keys=1700, batch=1),
