@@ -149,6 +149,32 @@ def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def IntegerMaxima : Pass<"fp8-integer-maxima", "::mlir::func::FuncOp"> {
+  let summary = "Compute maxima of absolute values as integers";
+  let description = [{
+    `arith.maximumf` propagates NaN and puts -0 before 0; x86 needs six
+    instructions for it. If the sign bit of one operand is clear, as after
+    `math.absf`, and the other one is no NaN with a sign, the order of their bits
+    as integers is the order that it needs, and NaN is the largest. The maximum
+    of the bits then has the same result but for the payloads of NaNs.
+
+    What is known of signs follows through loops with carried values, slices of
+    vectors and constants. Other maxima, and those of f64, stay as they are.
+
+    Example:
+
+    ```mlir
+    func.func @amax(%x: vector<16xf32>) -> vector<16xf32> {
+      %zero = arith.constant dense<0.0> : vector<16xf32>
+      %abs = math.absf %x : vector<16xf32>
+      %max = arith.maximumf %zero, %abs : vector<16xf32>
+      return %max : vector<16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def IntegerMemory : Pass<"fp8-integer-memory", "::mlir::ModuleOp"> {
   let summary = "Load and store vectors of bf16 as integers";
   let description = [{

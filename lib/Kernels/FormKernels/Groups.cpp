@@ -100,7 +100,52 @@ SmallVector<unsigned> KernelGroups::membersOf(unsigned group) const {
   const SetVector<unsigned> &members = groups[group].nodes;
   SmallVector<unsigned> order(members.begin(), members.end());
   llvm::sort(order);
+  for (auto it = order.begin(); it != order.end(); ++it)
+    std::rotate(placeBySources(order.begin(), it), it, std::next(it));
   return order;
+}
+
+/// Returns whether a node computes each element from those at the same indices,
+/// into results that only other groups read.
+bool KernelGroups::isElementwiseEnd(unsigned node) const {
+  auto generic = dyn_cast<linalg::GenericOp>(nodes[node].op);
+  return generic && allParallel(generic) &&
+         llvm::all_of(generic.getOutputs(),
+                      [](Value init) {
+                        return init.getDefiningOp<tensor::EmptyOp>();
+                      }) &&
+         llvm::none_of(nodeSuccs[node], [&](unsigned reader) {
+           return nodes[reader].group == nodes[node].group;
+         });
+}
+
+/// Returns whether two nodes of a group are elementwise ops that run over the
+/// same loops.
+bool KernelGroups::shareNest(unsigned first, unsigned second) const {
+  auto a = dyn_cast<linalg::GenericOp>(nodes[first].op);
+  auto b = dyn_cast<linalg::GenericOp>(nodes[second].op);
+  const auto &loops = groups[nodes[first].group].loops;
+  return a && b && allParallel(a) && allParallel(b) &&
+         a.getStaticLoopRanges() == b.getStaticLoopRanges() &&
+         loops.lookup(first) == loops.lookup(second);
+}
+
+/// Returns where in its group, in order from `begin`, the node at `it` belongs:
+/// a result of the kernel is computed right after what it reads if they can
+/// share a nest, so that no other op stands between them and the values stay in
+/// registers. (The moments of an optimizer are one nest, the maximum of one of
+/// them is the next, and the payload of the other one needs no maximum.)
+unsigned *KernelGroups::placeBySources(unsigned *begin, unsigned *it) const {
+  if (!isElementwiseEnd(*it))
+    return it;
+  unsigned *place = it;
+  while (place != begin && !llvm::is_contained(nodePreds[*it], place[-1]))
+    --place;
+  if (place == begin || !shareNest(place[-1], *it))
+    return it;
+  while (place != it && shareNest(*place, *it))
+    ++place;
+  return place;
 }
 
 /// Attaches to a node the fills and empties that it writes into.

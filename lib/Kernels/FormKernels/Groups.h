@@ -72,7 +72,8 @@ public:
 
   const KernelGroup &group(unsigned index) const { return groups[index]; }
   const KernelNode &node(unsigned index) const { return nodes[index]; }
-  /// Returns the nodes of a group in program order.
+  /// Returns the nodes of a group: in program order, but for results that are
+  /// computed where their operands are.
   SmallVector<unsigned> membersOf(unsigned group) const;
 
 private:
@@ -82,6 +83,9 @@ private:
   LogicalResult collectNodes();
   void attachDestinations(unsigned index);
   void findDependences(unsigned index);
+  bool isElementwiseEnd(unsigned node) const;
+  bool shareNest(unsigned first, unsigned second) const;
+  unsigned *placeBySources(unsigned *begin, unsigned *it) const;
   void initGroup(unsigned node);
   void grow();
   void tryJoin(unsigned producerGroup, unsigned consumerGroup);

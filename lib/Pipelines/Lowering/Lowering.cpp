@@ -77,6 +77,7 @@ void fp8::buildCodegenPipeline(OpPassManager &pm, StringRef cpu,
   OpPassManager &kernel = pm.nest<func::FuncOp>();
   kernel.addPass(createBlockCanonicalizer());
   kernel.addPass(createCSEPass());
+  kernel.addPass(createIntegerMaxima());
   kernel.addPass(createExpandMath());
   kernel.addPass(createFP8ExpandCasts());
   kernel.addPass(createCSEPass());
