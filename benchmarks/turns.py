@@ -8,6 +8,11 @@ import sys
 import time
 
 
+# Threads of JAX and PyTorch go on to spin after a run, up to 200 ms (OpenMP's default). So many seconds later they do not
+# take time from the next peer.
+PAUSE = 0.3
+
+
 def serve(runs):
     """Runs in a peer's process: times the function in `runs` of each name that it reads."""
     runs = dict(runs)
@@ -29,6 +34,7 @@ def take_turns(commands, names, rounds):
     for _ in range(rounds):
         for name in names:
             for peer, process in processes.items():
+                time.sleep(PAUSE)
                 process.stdin.write(f"{name}\n")
                 process.stdin.flush()
                 times.setdefault((name, peer), []).append(json.loads(process.stdout.readline()))

@@ -35,6 +35,85 @@ def SetTarget : Pass<"fp8-target", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::fp8::FP8Dialect"];
 }
 
+def TurnScores : Pass<"fp8-turn-scores", "::mlir::fp8::KernelOp"> {
+  let summary = "Let the scores of an attention be columns on a CPU";
+  let description = [{
+    A task of an attention has some queries and all of their keys. Its buffers of
+    scores (masks and weights, too), rows of keys so far, become columns: the
+    last two dimensions of the buffers are exchanged. Vectors then run along
+    queries. The dots read keys, values and weights where they lie, which they
+    would pack otherwise, and maxima and sums over keys need no exchange between
+    lanes.
+
+    That is done if all dots of scores are in f32, if the number of queries is a
+    multiple of 16, and if no op that accesses scores also accesses another
+    buffer with a value for each key, as that of a bias. Otherwise the kernel
+    stays as it is.
+
+    Example:
+
+    ```mlir
+    fp8.kernel @attend(read %q: memref<16x8xf32>, read %k: memref<32x8xf32>, read %v: memref<32x4xf32>, write %out: memref<16x4xf32>) domain = [16] {
+      %scores = memref.alloc() : memref<16x32xf32>  // becomes memref<32x16xf32>
+      linalg.generic {indexing_maps = [affine_map<(m, n, c) -> (m, c)>, affine_map<(m, n, c) -> (n, c)>, affine_map<(m, n, c) -> (m, n)>],
+                      iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%q, %k : memref<16x8xf32>, memref<32x8xf32>) outs(%scores : memref<16x32xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+      ^bb0(%a: f32, %b: f32, %sum: f32):
+        %p = arith.mulf %a, %b : f32
+        %s = arith.addf %sum, %p : f32
+        linalg.yield %s : f32
+      }
+      linalg.generic {indexing_maps = [affine_map<(m, n, c) -> (m, c)>, affine_map<(m, n, c) -> (c, n)>, affine_map<(m, n, c) -> (m, n)>],
+                      iterator_types = ["parallel", "parallel", "reduction"]}
+          ins(%scores, %v : memref<16x32xf32>, memref<32x4xf32>) outs(%out : memref<16x4xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+      ^bb0(%a: f32, %b: f32, %sum: f32):
+        %p = arith.mulf %a, %b : f32
+        %s = arith.addf %sum, %p : f32
+        linalg.yield %s : f32
+      }
+      fp8.return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
+def RelaxMaxima : Pass<"fp8-relax-maxima", "::mlir::fp8::KernelOp"> {
+  let summary = "Let maxima of a softmax ignore the sign of zeros";
+  let description = [{
+    A maximum along loops of a kernel gets the flag `nsz` if it is written into a
+    local buffer, and if its readers do nothing but subtract it, or subtract from
+    it, in the argument of an exponential. The difference is a zero for both
+    zeros, and its exponential 1, so no result changes. Ordered zeros take three
+    instructions of six on x86.
+
+    Example:
+
+    ```mlir
+    fp8.kernel @exps(read %x: memref<16x32xf32>, write %y: memref<16x32xf32>) domain = [16] {
+      %low = arith.constant 0xFF800000 : f32
+      %max = memref.alloc() : memref<16xf32>
+      linalg.fill ins(%low : f32) outs(%max : memref<16xf32>)
+      linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r)>], iterator_types = ["parallel", "reduction"]}
+          ins(%x : memref<16x32xf32>) outs(%max : memref<16xf32>) {
+      ^bb0(%a: f32, %m: f32):
+        %larger = arith.maximumf %m, %a : f32  // gets nsz
+        linalg.yield %larger : f32
+      }
+      linalg.generic {indexing_maps = [affine_map<(r, c) -> (r, c)>, affine_map<(r, c) -> (r)>, affine_map<(r, c) -> (r, c)>], iterator_types = ["parallel", "parallel"]}
+          ins(%x, %max : memref<16x32xf32>, memref<16xf32>) outs(%y : memref<16x32xf32>) {
+      ^bb0(%a: f32, %m: f32, %old: f32):
+        %difference = arith.subf %a, %m : f32
+        %e = math.exp %difference : f32
+        linalg.yield %e : f32
+      }
+      fp8.return
+    }
+    ```
+  }];
+}
+
 def PlanTiles : Pass<"fp8-plan-tiles", "::mlir::ModuleOp"> {
   let summary = "Choose the tile of each kernel that one task computes";
   let description = [{

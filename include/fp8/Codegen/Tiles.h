@@ -24,7 +24,7 @@ struct KeyCountLimits {
   /// Whether it can check that rows have a visible key.
   bool checks;
 };
-constexpr KeyCountLimits kKeyCountsOfCPU = {8, 64, true, true},
+constexpr KeyCountLimits kKeyCountsOfCPU = {12, 64, true, true},
                          kKeyCountsOfGPU = {4, 256, false, false};
 
 /// Returns these numbers; empty if there is only one. Tiles of more queries

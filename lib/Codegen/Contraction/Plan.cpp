@@ -174,8 +174,10 @@ static void chooseLhsForm(Type lhsType, Plan &plan) {
   int64_t lhsM = plan.m.strides[lhs], lhsK = plan.k.strides[lhs];
   int64_t panels = llvm::divideCeil(plan.n.size, plan.panelColumns());
   // Rows that are a multiple of a page apart would share one cache set.
-  bool direct =
-      lhsType.isF32() && (panels <= 2 || (lhsK == 1 && lhsM % 512 != 0));
+  bool isPanel =
+      hasAdjacentRows(plan) && plan.m.size == plan.rows && lhsK == plan.rows;
+  bool direct = lhsType.isF32() &&
+                (panels <= 2 || isPanel || (lhsK == 1 && lhsM % 512 != 0));
   plan.lhs = direct                                   ? LhsForm::Direct
              : hasAdjacentRows(plan) && !plan.inTiles ? LhsForm::Panels
                                                       : LhsForm::RowMajor;
@@ -193,8 +195,11 @@ static void chooseLhsForm(Type lhsType, Plan &plan) {
 static void chooseScratch(Type rhsType, const TargetInfo &target, Plan &plan) {
   unsigned lhs = plan.operand[0], rhs = plan.operand[1];
   int64_t blocksOfRows = llvm::divideCeil(plan.m.size, plan.rows);
-  plan.packRhs = !(rhsType.isF32() && plan.n.strides[rhs] == 1 &&
-                   plan.n.size % plan.lanes == 0 && blocksOfRows <= 2);
+  bool isPanel =
+      plan.n.size == plan.panelColumns() && plan.k.strides[rhs] == plan.n.size;
+  plan.packRhs =
+      !(rhsType.isF32() && plan.n.strides[rhs] == 1 &&
+        plan.n.size % plan.lanes == 0 && (blocksOfRows <= 2 || isPanel));
   if (plan.packRhs)
     plan.rhsSize = llvm::alignTo(
         llvm::alignTo(plan.packedK(), plan.stepLanes()) * plan.panelColumns(),

@@ -65,6 +65,7 @@ void fp8::buildPlanPipeline(OpPassManager &pm, StringRef cpu,
   SetTargetOptions target;
   target.cpu = cpu.str();
   pm.addPass(createSetTarget(target));
+  pm.addNestedPass<KernelOp>(createTurnScores());
   PlanTilesOptions tiles;
   tiles.threads = threads;
   pm.addPass(createPlanTiles(tiles));
@@ -73,6 +74,7 @@ void fp8::buildPlanPipeline(OpPassManager &pm, StringRef cpu,
 void fp8::buildCodegenPipeline(OpPassManager &pm, StringRef cpu,
                                unsigned threads) {
   buildPlanPipeline(pm, cpu, threads);
+  pm.addNestedPass<KernelOp>(createRelaxMaxima());
   pm.addPass(createLowerKernels());
   OpPassManager &kernel = pm.nest<func::FuncOp>();
   kernel.addPass(createBlockCanonicalizer());

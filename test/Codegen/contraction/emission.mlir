@@ -60,7 +60,8 @@ func.func @nn(%a: memref<96x64xf8E4M3FN>, %b: memref<64x256xf8E4M3FN>, %c: memre
 #c = affine_map<(d0, d1, d2, d3) -> (d0, d1)>
 
 // A weight's gradient: batch and token merge into one k. The lhs in f32 with
-// few panels is read where it lies; no packing but of the rhs.
+// few panels is read where it lies; no packing but of the rhs, whose rows are
+// not as close together as those of a panel.
 
 // CHECK-LABEL: func.func @wgrad
 // CHECK:         memref.view
@@ -69,9 +70,33 @@ func.func @nn(%a: memref<96x64xf8E4M3FN>, %b: memref<64x256xf8E4M3FN>, %c: memre
 // CHECK-NOT:     arith.extf
 // CHECK-NOT:     locality<2>
 // CHECK:         vector.fma
-func.func @wgrad(%a: memref<2x40x64xf32>, %b: memref<2x40x32xf32>, %c: memref<64x32xf32>) {
+func.func @wgrad(%a: memref<2x40x64xf32>, %b: memref<2x40x32xf32, strided<[1600, 40, 1]>>, %c: memref<64x32xf32>) {
   linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
-    ins(%a, %b : memref<2x40x64xf32>, memref<2x40x32xf32>) outs(%c : memref<64x32xf32>) {
+    ins(%a, %b : memref<2x40x64xf32>, memref<2x40x32xf32, strided<[1600, 40, 1]>>) outs(%c : memref<64x32xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32):
+    %0 = arith.mulf %x, %y : f32
+    %1 = arith.addf %0, %z : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// -----
+
+#a = affine_map<(d0, d1, d2) -> (d2, d0)>
+#b = affine_map<(d0, d1, d2) -> (d2, d1)>
+#c = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// Weights of 16 queries and values of 64 columns lie like panels: nothing is
+// packed.
+
+// CHECK-LABEL: func.func @panels
+// CHECK-NOT:     memref.view
+// CHECK:         vector.fma
+// CHECK-LABEL: func.func @nt
+func.func @panels(%a: memref<512x16xf32>, %b: memref<512x64xf32>, %c: memref<16x64xf32>) {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %b : memref<512x16xf32>, memref<512x64xf32>) outs(%c : memref<16x64xf32>) {
   ^bb0(%x: f32, %y: f32, %z: f32):
     %0 = arith.mulf %x, %y : f32
     %1 = arith.addf %0, %z : f32
@@ -89,7 +114,6 @@ func.func @wgrad(%a: memref<2x40x64xf32>, %b: memref<2x40x32xf32>, %c: memref<64
 // A rhs adjacent along k is transposed in registers: 64 shuffles a square. The
 // last of the columns are stored through a mask.
 
-// CHECK-LABEL: func.func @nt
 // CHECK-COUNT-16: vector.load {{.*}} vector<16xf8E5M2>
 // CHECK-COUNT-64: vector.shuffle
 // CHECK:          vector.constant_mask [4] : vector<16xi1>

@@ -644,7 +644,7 @@ CASES = {
     "long": Case(causal, queries=200, keys=200, key_counts=("[128, 200]", "[64, 128, 192, 200]")),
     "long grouped": Case(grouped, kv_heads=1, queries=200, keys=72),
     # Keys that no query of a tile attends to are skipped, if each row has other keys.
-    "long causal": Case(causal, queries=600, keys=600, key_counts=("[128, 256, 384, 512, 600]",)),
+    "long causal": Case(causal, queries=600, keys=600, key_counts=("[64, 128, 192, 256, 320, 384, 448, 512, 576, 600]",)),
     "long tril": Case(tril, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "shared key": Case(shared_key),
     "shifted windows": Case(shifted_windows, batch=4),
@@ -655,7 +655,7 @@ CASES = {
     "long added mask": Case(added_mask, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long float mask": Case(float_mask, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long soft cap": Case(lambda *a: causal(*a, cap=5.0), queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
-    "long bf16": Case(causal, queries=600, keys=600, dtype="bfloat16", key_counts=("[128, 256, 384, 512, 600]",)),
+    "long bf16": Case(causal, queries=600, keys=600, dtype="bfloat16", key_counts=("[64, 128, 192, 256, 320, 384, 448, 512, 576, 600]",)),
     "long jax.nn": Case(jax_nn(is_causal=True), kv_heads=1, queries=300, keys=300, key_counts=("[64, 128, 192, 256, 300]",)),
     "long scan with remat": Case(causal, queries=300, keys=300, layers="remat", key_counts=("[64, 128, 192, 256, 300]",)),
     "later queries": Case(later, queries=200, keys=400, key_counts=("[64, 128, 192, 256, 320, 384, 400]",)),

@@ -254,25 +254,29 @@ FailureOr<Value> KernelLowering::emitKeys(int64_t count, Value first) {
 }
 
 /// Emits the parts for the first of `counts` that covers the keys up to `seen`;
-/// returns whether that is all that the tile needs.
+/// returns whether that is all that the tile needs. Halves of the counts are
+/// branches: a chain of them takes passes a time that grows with the square.
 FailureOr<Value> KernelLowering::emitFewKeys(Value seen,
                                              ArrayRef<int64_t> counts) {
   if (counts.size() == 1) {
+    if (counts[0] != keyCounts.back())
+      return emitKeys(counts[0], nullptr);
     if (counts[0] == band->numKeys)
       return arith::ConstantIntOp::create(builder, loc, 0, 1).getResult();
     return emitKeys(counts[0], firstSeenKey(counts[0]));
   }
+  ArrayRef<int64_t> fewer = counts.take_front(counts.size() / 2);
   Value isEnough =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule, seen,
-                            constantIndex(counts.front()));
+                            constantIndex(fewer.back()));
   auto ifOp = scf::IfOp::create(builder, loc, builder.getI1Type(), isEnough,
                                 /*withElseRegion=*/true);
   for (Block *block : {ifOp.thenBlock(), ifOp.elseBlock()}) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(block);
-    FailureOr<Value> isDone = block == ifOp.thenBlock()
-                                  ? emitKeys(counts.front(), nullptr)
-                                  : emitFewKeys(seen, counts.drop_front());
+    bool fits = block == ifOp.thenBlock();
+    FailureOr<Value> isDone =
+        emitFewKeys(seen, fits ? fewer : counts.drop_front(fewer.size()));
     if (failed(isDone))
       return failure();
     scf::YieldOp::create(builder, loc, *isDone);

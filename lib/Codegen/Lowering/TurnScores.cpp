@@ -1,0 +1,167 @@
+//===- TurnScores.cpp - Scores of an attention as columns -----------------===//
+//
+// The task of an attention has few queries and all of their keys. If its scores
+// are rows of keys, the first dot packs the keys to have vectors of them, and
+// the dot with the values copies the weights, because rows that are a multiple
+// of a page apart share a set of the cache. If they are columns, so that
+// vectors run along queries, keys and weights are read where they lie, and
+// maxima and sums of columns need no exchange between lanes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LowerKernels/KernelLowering.h"
+
+#include "fp8/Codegen/Passes.h"
+#include "fp8/Codegen/Tiles.h"
+#include "fp8/Kernels/ContractionDims.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_TURNSCORES
+#include "fp8/Codegen/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+/// The queries of a task are a multiple of this, and so are vectors of them.
+static constexpr int64_t kQueries = 16;
+
+namespace {
+
+/// The buffers of one kernel that are turned.
+class Scores {
+public:
+  explicit Scores(KernelOp kernel) : body(kernel.getBody().front()) {}
+
+  /// Finds buffers with a row for each query; returns whether some dot writes
+  /// one, another one reads it, and all ops may run along queries.
+  bool find();
+  void turn();
+
+private:
+  bool isScores(Value value) const { return buffers.contains(value); }
+  static bool isRows(memref::AllocOp alloc);
+  bool mayTurn(OpOperand &use) const;
+  bool mayRunAlongQueries(linalg::GenericOp op) const;
+
+  Block &body;
+  SetVector<Value> buffers;
+};
+
+class TurnScores : public fp8::impl::TurnScoresBase<TurnScores> {
+public:
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (kernel.isExternal() || !isAttention(kernel))
+      return;
+    Scores scores(kernel);
+    if (scores.find())
+      scores.turn();
+  }
+};
+
+} // namespace
+
+/// Returns whether tasks have some rows of a buffer, but whole rows.
+bool Scores::isRows(memref::AllocOp alloc) {
+  MemRefType type = alloc.getType();
+  if (type.getRank() < 2 || !type.getLayout().isIdentity())
+    return false;
+  SmallVector<int> loops = lowering::domainLoopsOf(alloc);
+  return loops.end()[-1] < 0 && loops.end()[-2] >= 0 &&
+         type.getShape().end()[-2] % kQueries == 0;
+}
+
+/// Returns the loop of each of the last two dimensions of an operand.
+static std::optional<std::pair<unsigned, unsigned>>
+lastLoops(linalg::GenericOp op, OpOperand &operand) {
+  ArrayRef<AffineExpr> exprs = op.getMatchingIndexingMap(&operand).getResults();
+  auto row = dyn_cast<AffineDimExpr>(exprs.end()[-2]);
+  auto column = dyn_cast<AffineDimExpr>(exprs.end()[-1]);
+  if (!row || !column)
+    return std::nullopt;
+  return std::pair(row.getPosition(), column.getPosition());
+}
+
+/// Returns whether vectors along queries can access all operands of an op that
+/// accesses scores: these have the same loops, and nothing else has a value for
+/// each key.
+bool Scores::mayRunAlongQueries(linalg::GenericOp op) const {
+  std::optional<std::pair<unsigned, unsigned>> loops;
+  for (OpOperand &operand : op->getOpOperands())
+    if (isScores(operand.get())) {
+      auto found = lastLoops(op, operand);
+      if (!found || (loops && loops != found))
+        return false;
+      loops = found;
+    }
+  auto [query, key] = *loops;
+  for (OpOperand &operand : op->getOpOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    if (!isScores(operand.get()) &&
+        (map.isFunctionOfDim(key) ||
+         lowering::strideOf(map, query, 1) == lowering::Stride::Other))
+      return false;
+  }
+  return op.getBody()->getOps<memref::LoadOp>().empty();
+}
+
+/// Returns whether a buffer can be turned for one of its uses.
+bool Scores::mayTurn(OpOperand &use) const {
+  if (isa<linalg::FillOp>(use.getOwner()))
+    return true;
+  auto op = dyn_cast<linalg::GenericOp>(use.getOwner());
+  if (!op || op->getBlock() != &body)
+    return false;
+  // Operands of other types are packed in any case, in pairs along k.
+  if (isDot(op))
+    return llvm::all_of(op->getOperandTypes(), [](Type type) {
+      return getElementTypeOrSelf(type).isF32();
+    });
+  return mayRunAlongQueries(op);
+}
+
+bool Scores::find() {
+  for (auto alloc : body.getOps<memref::AllocOp>())
+    if (isRows(alloc))
+      buffers.insert(alloc);
+  bool written = false, read = false;
+  for (Value buffer : buffers)
+    for (OpOperand &use : buffer.getUses()) {
+      if (!mayTurn(use))
+        return false;
+      auto op = dyn_cast<linalg::GenericOp>(use.getOwner());
+      if (!op || !isDot(op))
+        continue;
+      (op.isDpsInit(&use) ? written : read) = true;
+    }
+  return written && read;
+}
+
+/// Exchanges the last two of a list.
+template <typename T> static SmallVector<T> exchangeLast(ArrayRef<T> list) {
+  SmallVector<T> exchanged(list);
+  std::swap(exchanged.end()[-1], exchanged.end()[-2]);
+  return exchanged;
+}
+
+void Scores::turn() {
+  for (Value buffer : buffers) {
+    auto type = cast<MemRefType>(buffer.getType());
+    buffer.setType(
+        MemRefType::get(exchangeLast(type.getShape()), type.getElementType()));
+    for (OpOperand &use : buffer.getUses()) {
+      auto op = dyn_cast<linalg::GenericOp>(use.getOwner());
+      if (!op)
+        continue;
+      SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+      AffineMap &map = maps[use.getOperandNumber()];
+      map = AffineMap::get(map.getNumDims(), map.getNumSymbols(),
+                           exchangeLast(map.getResults()), map.getContext());
+      op.setIndexingMapsAttr(
+          Builder(op.getContext()).getAffineMapArrayAttr(maps));
+    }
+  }
+}
