@@ -238,7 +238,8 @@ def IntegerMaxima : Pass<"fp8-integer-maxima", "::mlir::func::FuncOp"> {
     of the bits then has the same result but for the payloads of NaNs.
 
     What is known of signs follows through loops with carried values, slices of
-    vectors and constants. Other maxima, and those of f64, stay as they are.
+    vectors and constants. Other maxima, and those of other types than f16, bf16
+    and f32, stay as they are.
 
     Example:
 

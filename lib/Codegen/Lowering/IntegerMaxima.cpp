@@ -130,10 +130,11 @@ void IntegerMaxima::runOnOperation() {
   // What is rewritten is collected first: its result has no sign that follows.
   SmallVector<arith::MaximumFOp> maxima;
   getOperation().walk([&](arith::MaximumFOp op) {
-    unsigned bits = getElementTypeOrSelf(op.getType()).getIntOrFloatBitWidth();
+    Type element = getElementTypeOrSelf(op.getType());
     auto [low, high] =
         std::minmax(signs.of(op.getLhs()), signs.of(op.getRhs()));
-    if (bits <= 32 && low != Sign::Any && high == Sign::Clear)
+    if (isa<Float16Type, BFloat16Type, Float32Type>(element) &&
+        low != Sign::Any && high == Sign::Clear)
       maxima.push_back(op);
   });
   for (arith::MaximumFOp op : maxima) {

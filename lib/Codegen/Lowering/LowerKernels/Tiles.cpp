@@ -254,8 +254,8 @@ FailureOr<Value> KernelLowering::emitKeys(int64_t count, Value first) {
 }
 
 /// Emits the parts for the first of `counts` that covers the keys up to `seen`;
-/// returns whether that is all that the tile needs. Halves of the counts are
-/// branches: a chain of them takes passes a time that grows with the square.
+/// returns whether that is all that the tile needs. Each branch has half of the
+/// counts, so that branches are not nested deeply.
 FailureOr<Value> KernelLowering::emitFewKeys(Value seen,
                                              ArrayRef<int64_t> counts) {
   if (counts.size() == 1) {
