@@ -316,12 +316,10 @@ void LayoutAssignment::run() {
     const Order &order = requests[operand];
     auto dot = cast<linalg::GenericOp>(operand->getOwner());
     operand->set(provide(operand->get(), order));
-    SmallVector<AffineMap> maps = dot.getIndexingMapsArray();
-    AffineMap &map = maps[operand->getOperandNumber()];
-    map = AffineMap::get(map.getNumDims(), 0, permuted(map.getResults(), order),
-                         map.getContext());
-    dot.setIndexingMapsAttr(
-        Builder(map.getContext()).getAffineMapArrayAttr(maps));
+    AffineMap map = dot.getMatchingIndexingMap(operand);
+    setIndexingMap(*operand, AffineMap::get(map.getNumDims(), 0,
+                                            permuted(map.getResults(), order),
+                                            map.getContext()));
     ++numOperands;
   }
   for (Operation *op : slices)

@@ -640,12 +640,10 @@ struct FoldUniformInput : OpRewritePattern<linalg::GenericOp> {
     rewriter.setInsertionPoint(op);
     Value constant = arith::ConstantOp::create(
         rewriter, op.getLoc(), SplatElementsAttr::get(smaller, scalar));
-    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-    maps[operand.getOperandNumber()] =
-        AffineMap::get(op.getNumLoops(), 0, exprs, op.getContext());
     rewriter.modifyOpInPlace(op, [&] {
       operand.set(constant);
-      op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+      setIndexingMap(
+          operand, AffineMap::get(op.getNumLoops(), 0, exprs, op.getContext()));
     });
     return true;
   }

@@ -79,6 +79,13 @@ bool fp8::isTranspose(linalg::GenericOp op) {
          from.getResults().back() != to.getResults().back();
 }
 
+void fp8::setIndexingMap(OpOperand &operand, AffineMap map) {
+  auto op = cast<linalg::GenericOp>(operand.getOwner());
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  maps[operand.getOperandNumber()] = map;
+  op.setIndexingMapsAttr(Builder(op).getAffineMapArrayAttr(maps));
+}
+
 int64_t fp8::iterationVolume(linalg::LinalgOp op) {
   int64_t volume = 1;
   for (int64_t extent : op.getStaticLoopRanges())

@@ -53,6 +53,9 @@ std::optional<unsigned> plainPosition(AffineMap map, unsigned dim);
 /// and if no other structured op of the kernel accesses that argument.
 bool isTranspose(linalg::GenericOp op);
 
+/// Sets the indexing map of an operand of a `linalg.generic`.
+void setIndexingMap(OpOperand &operand, AffineMap map);
+
 /// Returns the number of iterations of all loops.
 int64_t iterationVolume(linalg::LinalgOp op);
 

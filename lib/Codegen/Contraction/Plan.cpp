@@ -173,9 +173,9 @@ static void chooseLhsForm(Type lhsType, Plan &plan) {
   unsigned lhs = plan.operand[0];
   int64_t lhsM = plan.m.strides[lhs], lhsK = plan.k.strides[lhs];
   int64_t panels = llvm::divideCeil(plan.n.size, plan.panelColumns());
-  // Rows that are a multiple of a page apart would share one cache set.
   bool isPanel =
       hasAdjacentRows(plan) && plan.m.size == plan.rows && lhsK == plan.rows;
+  // Rows that are a multiple of a page apart would share one cache set.
   bool direct = lhsType.isF32() &&
                 (panels <= 2 || isPanel || (lhsK == 1 && lhsM % 512 != 0));
   plan.lhs = direct                                   ? LhsForm::Direct

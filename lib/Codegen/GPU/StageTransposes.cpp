@@ -118,11 +118,9 @@ static void splitTranspose(linalg::GenericOp op) {
   auto type = MemRefType::get(along.compose(op.getStaticLoopRanges()),
                               getElementTypeOrSelf(output.getType()));
   Value buffer = memref::AllocOp::create(builder, op.getLoc(), type);
-  auto access = [&](linalg::GenericOp user, OpOperand &use, AffineMap how) {
-    SmallVector<AffineMap> maps = user.getIndexingMapsArray();
-    maps[use.getOperandNumber()] = how;
+  auto access = [&](OpOperand &use, AffineMap how) {
     use.set(buffer);
-    user.setIndexingMapsAttr(builder.getAffineMapArrayAttr(maps));
+    setIndexingMap(use, how);
   };
   AffineMap fromOutput = along.compose(inversePermutation(map));
   for (OpOperand &use : llvm::make_early_inc_range(output.getUses())) {
@@ -131,10 +129,9 @@ static void splitTranspose(linalg::GenericOp op) {
       continue;
     if (isTranspose(reader))
       reader->moveBefore(end);
-    access(reader, use,
-           fromOutput.compose(reader.getMatchingIndexingMap(&use)));
+    access(use, fromOutput.compose(reader.getMatchingIndexingMap(&use)));
   }
-  access(op, *op.getDpsInitOperand(0), along);
+  access(*op.getDpsInitOperand(0), along);
   builder.setInsertionPoint(end);
   auto transpose = linalg::GenericOp::create(
       builder, op.getLoc(), TypeRange(), buffer, output,

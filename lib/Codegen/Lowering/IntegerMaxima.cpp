@@ -130,11 +130,9 @@ void IntegerMaxima::runOnOperation() {
   // What is rewritten is collected first: its result has no sign that follows.
   SmallVector<arith::MaximumFOp> maxima;
   getOperation().walk([&](arith::MaximumFOp op) {
-    Type element = getElementTypeOrSelf(op.getType());
-    auto [low, high] =
-        std::minmax(signs.of(op.getLhs()), signs.of(op.getRhs()));
-    if (isa<Float16Type, BFloat16Type, Float32Type>(element) &&
-        low != Sign::Any && high == Sign::Clear)
+    if (isa<Float16Type, BFloat16Type, Float32Type>(
+            getElementTypeOrSelf(op.getType())) &&
+        signs.of(op) == Sign::Clear)
       maxima.push_back(op);
   });
   for (arith::MaximumFOp op : maxima) {

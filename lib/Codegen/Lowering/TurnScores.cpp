@@ -14,6 +14,7 @@
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Codegen/Tiles.h"
 #include "fp8/Kernels/ContractionDims.h"
+#include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -140,28 +141,16 @@ bool Scores::find() {
   return written && read;
 }
 
-/// Exchanges the last two of a list.
-template <typename T> static SmallVector<T> exchangeLast(ArrayRef<T> list) {
-  SmallVector<T> exchanged(list);
-  std::swap(exchanged.end()[-1], exchanged.end()[-2]);
-  return exchanged;
-}
-
 void Scores::turn() {
   for (Value buffer : buffers) {
     auto type = cast<MemRefType>(buffer.getType());
-    buffer.setType(
-        MemRefType::get(exchangeLast(type.getShape()), type.getElementType()));
-    for (OpOperand &use : buffer.getUses()) {
-      auto op = dyn_cast<linalg::GenericOp>(use.getOwner());
-      if (!op)
-        continue;
-      SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-      AffineMap &map = maps[use.getOperandNumber()];
-      map = AffineMap::get(map.getNumDims(), map.getNumSymbols(),
-                           exchangeLast(map.getResults()), map.getContext());
-      op.setIndexingMapsAttr(
-          Builder(op.getContext()).getAffineMapArrayAttr(maps));
-    }
+    auto order = llvm::to_vector(llvm::seq<unsigned>(type.getRank()));
+    std::swap(order.end()[-1], order.end()[-2]);
+    AffineMap turned = AffineMap::getPermutationMap(order, type.getContext());
+    buffer.setType(MemRefType::get(turned.compose(type.getShape()),
+                                   type.getElementType()));
+    for (OpOperand &use : buffer.getUses())
+      if (auto op = dyn_cast<linalg::GenericOp>(use.getOwner()))
+        setIndexingMap(use, turned.compose(op.getMatchingIndexingMap(&use)));
   }
 }
