@@ -72,10 +72,14 @@ public:
     context.appendDialectRegistry(registry);
   }
 
-  void compile(StringRef text) {
+  /// If `cpu` is given, casts may be expanded to what it has instructions for.
+  void compile(StringRef text, StringRef cpu = "") {
     module = parseSourceString<ModuleOp>(text, &context);
     ASSERT_TRUE(module) << text.str();
     PassManager manager(&context);
+    if (!cpu.empty())
+      ASSERT_TRUE(succeeded(parsePassPipeline(
+          ("fp8-target{cpu=" + cpu + "}").str(), manager)));
     ASSERT_TRUE(succeeded(parsePassPipeline(
         "convert-fp8-to-linalg,eliminate-empty-tensors,one-shot-bufferize,"
         "ownership-based-buffer-deallocation,canonicalize,"
@@ -227,6 +231,8 @@ protected:
     out.resize(kBlock);
   }
 
+  void checkDecoders(StringRef cpu);
+
   /// Runs one block of inputs through both encoders and compares.
   void checkEncoders(float q) {
     const Format &format = GetParam();
@@ -254,7 +260,9 @@ INSTANTIATE_TEST_SUITE_P(Formats, Casts, ::testing::ValuesIn(kFormats),
                            return std::string(info.param.name);
                          });
 
-TEST_P(Casts, AllCodesDecode) {
+/// Decodes all codes, with the instructions of `cpu`.
+void Casts::checkDecoders(StringRef cpu) {
+  Jit jit;
   ASSERT_NO_FATAL_FAILURE(jit.compile(with(R"mlir(
     func.func @vector(%in: memref<256xF8>, %out: memref<256xf32>) {
       %c0 = arith.constant 0 : index
@@ -287,7 +295,8 @@ TEST_P(Casts, AllCodesDecode) {
       }
       return
     }
-  )mlir")));
+  )mlir"),
+                                      cpu));
   std::vector<uint8_t> codes(256);
   for (int i = 0; i < 256; ++i)
     codes[i] = i;
@@ -313,6 +322,10 @@ TEST_P(Casts, AllCodesDecode) {
     EXPECT_EQ(bitsOf(viaF16[i]), bitsOf(number));
   }
 }
+
+TEST_P(Casts, AllCodesDecode) { checkDecoders(""); }
+
+TEST_P(Casts, AllCodesDecodeByF16) { checkDecoders("x86-64-v3"); }
 
 TEST_P(Casts, ThresholdsAndSpecials) {
   ASSERT_NO_FATAL_FAILURE(compileEncoders());

@@ -18,6 +18,8 @@ struct TargetInfo {
   bool hasFMA = false;
   /// F16C: vcvtph2ps, which decodes f8 through f16.
   bool hasF16C = false;
+  /// AVX-512F: vscalefps, which multiplies by a power of two.
+  bool hasAVX512 = false;
   /// AVX512-VBMI: byte permutes of two registers, that is, of a table of 128
   /// bytes.
   bool hasVBMI = false;
@@ -32,6 +34,9 @@ struct TargetInfo {
   unsigned getLanes() const { return vectorBits / 32; }
 
   static TargetInfo of(CPUTargetAttr target);
+  /// Returns that of the module around `op`. If it has no CPU target, code may
+  /// use no special instructions.
+  static TargetInfo around(Operation *op);
 };
 
 /// The target that code is compiled for, in LLVM's terms.

@@ -9,43 +9,6 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::contraction;
 
-bool contraction::isDecodedF8(Type type) {
-  return isa<Float8E4M3FNType, Float8E5M2Type>(type);
-}
-
-/// Decodes E4M3FN and E5M2 bytes to f16 bits. E4M3FN values come out scaled by
-/// 2^-8.
-Value LaneBuilder::decodeBytesToHalves(Value v, Type element) {
-  Type i8 = b.getI8Type(), i16 = b.getI16Type(), f16 = b.getF16Type();
-  auto like = [&](Type element) -> Type {
-    if (auto vector = dyn_cast<VectorType>(v.getType()))
-      return VectorType::get(vector.getShape(), element);
-    return element;
-  };
-  Type words = like(i16);
-  Value byte = arith::BitcastOp::create(b, loc, like(i8), v);
-  auto shl = [&](Value x, int64_t n) -> Value {
-    return arith::ShLIOp::create(b, loc, x, intConstant(words, n));
-  };
-  Value bits;
-  if (isa<Float8E5M2Type>(element)) {
-    bits = shl(arith::ExtUIOp::create(b, loc, words, byte), 8);
-  } else {
-    // After sign extension and the shift, copies of the sign occupy the bits
-    // above the exponent: s ssss ssss eeee mmm -> s s eeee mmm 0000000, whose
-    // second bit is cleared.
-    Value moved = shl(arith::ExtSIOp::create(b, loc, words, byte), 7);
-    bits = arith::AndIOp::create(b, loc, moved, intConstant(words, -0x4001));
-    // All ones is NaN: adding one carries into the cleared bit, which makes the
-    // exponent the largest.
-    Value carry = arith::AndIOp::create(
-        b, loc, arith::AddIOp::create(b, loc, bits, intConstant(words, 0x80)),
-        intConstant(words, 0x4000));
-    bits = arith::OrIOp::create(b, loc, bits, carry);
-  }
-  return arith::BitcastOp::create(b, loc, like(f16), bits);
-}
-
 Value LaneBuilder::decode(Value v) {
   Type type = v.getType(), element = getElementTypeOrSelf(type);
   if (element.isF32())
@@ -53,17 +16,7 @@ Value LaneBuilder::decode(Value v) {
   Type f32 = b.getF32Type();
   if (auto vector = dyn_cast<VectorType>(type))
     f32 = VectorType::get(vector.getShape(), f32);
-  if (!isDecodedF8(element) || !target.hasF16C)
-    return arith::ExtFOp::create(b, loc, f32, v);
-  Value half = decodeBytesToHalves(v, element);
-  Value wide = arith::ExtFOp::create(b, loc, f32, half);
-  if (isa<Float8E5M2Type>(element))
-    return wide;
-  TypedAttr scale = b.getF32FloatAttr(256.0f);
-  if (auto vector = dyn_cast<VectorType>(f32))
-    scale = DenseElementsAttr::get(vector, scale);
-  return arith::MulFOp::create(b, loc, wide,
-                               arith::ConstantOp::create(b, loc, scale));
+  return arith::ExtFOp::create(b, loc, f32, v);
 }
 
 Value LaneBuilder::decodeToWords(Value v) {

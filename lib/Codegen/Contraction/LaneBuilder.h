@@ -11,10 +11,6 @@
 
 namespace mlir::fp8::contraction {
 
-/// Returns true for the formats that this class decodes; `arith.extf` decodes
-/// the others.
-bool isDecodedF8(Type type);
-
 /// The bytes of a cache line.
 constexpr int64_t kLineBytes = 64;
 
@@ -43,7 +39,6 @@ protected:
   Value loadLanes(Ref ref, int64_t lanes, int64_t width);
   /// Decodes elements, scalar or vector, to f32.
   Value decode(Value v);
-  Value decodeBytesToHalves(Value v, Type element);
   Value load(Ref ref, int64_t lanes, int64_t width) {
     return decode(loadLanes(ref, lanes, width));
   }

@@ -110,7 +110,7 @@ static void chooseRegisterTile(Type lhsType, const TargetInfo &target,
       // Panels of few rows waste lanes while packing.
       if (hasAdjacentRows(plan))
         cost += llvm::divideCeil(plan.m.size, rows) *
-                (isDecodedF8(lhsType) ? 4 : 2);
+                (lhsType.getIntOrFloatBitWidth() == 8 ? 4 : 2);
       if (cost < best) {
         best = cost;
         plan.rows = rows;

@@ -45,6 +45,7 @@ TargetInfo infoOf(const llvm::Triple &triple,
   info.vectorBits = avx512 ? 512 : has("+avx2") ? 256 : 128;
   info.hasFMA = has("+fma") || avx512;
   info.hasF16C = has("+f16c");
+  info.hasAVX512 = avx512;
   info.hasVBMI = avx512 && has("+avx512vbmi");
   info.hasAVX512BF16 = avx512 && has("+avx512bf16");
   info.hasAMXBF16 = avx512 && has("+amx-tile,+amx-bf16");
@@ -59,6 +60,18 @@ TargetInfo TargetInfo::of(CPUTargetAttr target) {
   TargetInfo info = subtarget ? infoOf(triple, *subtarget) : TargetInfo();
   info.vectorBits = target.getVectorBits();
   return info;
+}
+
+/// Returns the target of the module around `op`, or null.
+static Attribute targetAround(Operation *op) {
+  while (op && !isa<ModuleOp>(op))
+    op = op->getParentOp();
+  return op ? op->getAttr(FP8Dialect::kTargetAttrName) : Attribute();
+}
+
+TargetInfo TargetInfo::around(Operation *op) {
+  auto target = dyn_cast_or_null<CPUTargetAttr>(targetAround(op));
+  return target ? of(target) : TargetInfo();
 }
 
 CodeTarget CodeTarget::of(CPUTargetAttr target) {
@@ -173,11 +186,7 @@ llvm::Error fp8::checkRunsHere(const CodeTarget &target) {
 /// Returns the target of the module around `op`, which must be a `kind`.
 template <typename AttrTy>
 static FailureOr<AttrTy> findTargetOf(Operation *op, const Twine &kind) {
-  Operation *module = op;
-  while (module && !isa<ModuleOp>(module))
-    module = module->getParentOp();
-  Attribute target =
-      module ? module->getAttr(FP8Dialect::kTargetAttrName) : Attribute();
+  Attribute target = targetAround(op);
   if (auto typed = dyn_cast_or_null<AttrTy>(target))
     return typed;
   if (target)

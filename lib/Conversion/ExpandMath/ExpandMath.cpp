@@ -14,7 +14,10 @@
 
 #include "fp8/Conversion/ExpandMath/ExpandMath.h"
 
+#include "fp8/Codegen/Target.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/PatternMatch.h"
@@ -47,9 +50,18 @@ constexpr double kPiOver4 = 0.78539816339744830962;
 // Values with operators
 //===----------------------------------------------------------------------===//
 
+/// Builds ops for a target.
+struct MathBuilder : ImplicitLocOpBuilder {
+  template <typename BuilderTy>
+  MathBuilder(Location loc, BuilderTy &builder, bool hasLdexp)
+      : ImplicitLocOpBuilder(loc, builder), hasLdexp(hasLdexp) {}
+  /// Whether the target has an instruction for y * 2^n.
+  bool hasLdexp;
+};
+
 /// A value of a float or integer type (or a vector of them) with C++ operators.
 struct V {
-  ImplicitLocOpBuilder *b = nullptr;
+  MathBuilder *b = nullptr;
   Value v;
 
   Type elementType() const { return getElementTypeOrSelf(v.getType()); }
@@ -192,9 +204,16 @@ constexpr double kMagic32 = 12582912.0;
 /// 1.5 * 2^52 does the same for f64.
 constexpr double kMagic64 = 6755399441055744.0;
 
-/// Returns y * 2^n for |n| <= 252. Takes two steps, so that neither factor
-/// overflows and only the last product rounds (results may be subnormal).
+/// Returns y * 2^n for |n| <= 252 and a y near 1, rounded once (results may be
+/// subnormal).
 V scale32(V y, V n) {
+  auto vector = dyn_cast<VectorType>(y.v.getType());
+  if (y.b->hasLdexp && (!vector || vector.getRank() == 1))
+    return y.wrap(LLVM::CallIntrinsicOp::create(
+                      *y.b, y.v.getType(), y.b->getStringAttr("llvm.ldexp"),
+                      ValueRange{y.v, n.v})
+                      .getResult(0));
+  // Two factors, for one may overflow. Only the last product rounds.
   V half = shrS(n, 1);
   V rest = n - half;
   V first = shl(half + half.i(127), 23).asF32();
@@ -890,15 +909,15 @@ Value expandF64(Operation *op, V x) {
 }
 
 struct ExpandFunction : RewritePattern {
-  ExpandFunction(MLIRContext *context)
-      : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
+  ExpandFunction(MLIRContext *context, bool hasLdexp)
+      : RewritePattern(MatchAnyOpTypeTag(), 1, context), hasLdexp(hasLdexp) {}
 
   LogicalResult matchAndRewrite(Operation *op,
                                 PatternRewriter &rewriter) const override {
     if (!isa_and_present<math::MathDialect>(op->getDialect()) ||
         op->getNumResults() != 1)
       return failure();
-    ImplicitLocOpBuilder b(op->getLoc(), rewriter);
+    MathBuilder b(op->getLoc(), rewriter, hasLdexp);
     auto wrap = [&](Value value) { return V{&b, value}; };
     Value first = op->getOperand(0);
     Type element = getElementTypeOrSelf(first.getType());
@@ -952,26 +971,26 @@ struct ExpandFunction : RewritePattern {
     rewriter.replaceOp(op, result);
     return success();
   }
+
+private:
+  bool hasLdexp;
 };
 
 struct ExpandMathPass : fp8::impl::ExpandMathBase<ExpandMathPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    fp8::populateExpandMathPatterns(patterns);
+    patterns.add<ExpandFunction>(
+        &getContext(), fp8::TargetInfo::around(getOperation()).hasAVX512);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };
 
 } // namespace
 
-void fp8::populateExpandMathPatterns(RewritePatternSet &patterns) {
-  patterns.add<ExpandFunction>(patterns.getContext());
-}
-
 /// Calls `function` in f64 for an f32 or f64 value.
 template <V (*function)(V)>
 static Value expandIn64(OpBuilder &builder, Location loc, Value value) {
-  ImplicitLocOpBuilder b(loc, builder);
+  MathBuilder b(loc, builder, /*hasLdexp=*/false);
   V x{&b, value};
   return x.elementType().isF64() ? function(x).v
                                  : function(x.toF64()).toF32().v;

@@ -7,6 +7,7 @@
 
 #include "Scalars.h"
 
+#include "fp8/Dialect/FP8/Transforms/ExpandCasts.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -397,66 +398,10 @@ Value randomNumber(Body &b, Value seed, Value tensor, ArrayRef<int64_t> shape) {
   return b.binary<arith::ShRUIOp>(x, b.i32(8));
 }
 
-/// Returns one of the two neighbours of y in the format: the upper one (in
-/// magnitude) if `random` / 2^24 is below y's relative distance from the lower
-/// one. All other steps are exact.
-Value roundStochastically(Body &b, Value y, FloatType format, Value random) {
-  const llvm::fltSemantics &semantics = format.getFloatSemantics();
-  int64_t mantissaBits = APFloat::semanticsPrecision(semantics) - 1;
-  int64_t minExponent = APFloat::semanticsMinExponent(semantics);
-  Value magnitude = math::AbsFOp::create(b.b, b.loc, y);
-  // The distance of the neighbours and its inverse are powers of two.
-  Value exponent =
-      b.binary<arith::AndIOp>(b.bits(magnitude), b.i32(0x7f800000));
-  exponent =
-      b.binary<arith::MaxSIOp>(exponent, b.i32((minExponent + 127) << 23));
-  Value distanceBits =
-      b.binary<arith::SubIOp>(exponent, b.i32(mantissaBits << 23));
-  Value distance = b.fromBits(distanceBits);
-  Value inverse = b.fromBits(
-      b.binary<arith::SubIOp>(b.i32(int64_t(254) << 23), distanceBits));
-  Value steps = b.binary<arith::MulFOp>(magnitude, inverse);
-  Value whole = math::FloorOp::create(b.b, b.loc, steps);
-  Value fraction = b.binary<arith::SubFOp>(steps, whole);
-  Value up = b.binary<arith::AddFOp>(whole, b.f32(1.0));
-  Value number = arith::UIToFPOp::create(b.b, b.loc, b.b.getF32Type(), random);
-  number = b.binary<arith::MulFOp>(number, b.f32(std::ldexp(1.0, -24)));
-  whole =
-      b.select(b.cmp(arith::CmpFPredicate::OLT, number, fraction), up, whole);
-  return math::CopySignOp::create(b.b, b.loc,
-                                  b.binary<arith::MulFOp>(whole, distance), y);
-}
-
-/// Returns the upper half of x's bits, which is a bf16, or the next one in
-/// magnitude (even across exponents) if `random` / 2^24 is below the lower half
-/// / 2^16. NaN stays NaN, and infinity has nothing in its lower half.
-Value roundToBF16Stochastically(Body &b, Value x, Value random) {
-  Value bits = b.bits(x);
-  Value below = b.binary<arith::ShLIOp>(
-      b.binary<arith::AndIOp>(bits, b.i32(0xffff)), b.i32(8));
-  Value up = b.binary<arith::AddIOp>(bits, b.i32(0x10000));
-  Value rounded =
-      b.select(b.cmp(arith::CmpIPredicate::slt, random, below), up, bits);
-  Value isNaN = b.cmp(arith::CmpFPredicate::UNO, x, x);
-  rounded =
-      b.select(isNaN, b.binary<arith::OrIOp>(bits, b.i32(0x400000)), rounded);
-  Value upper =
-      arith::TruncIOp::create(b.b, b.loc, b.b.getI16Type(),
-                              b.binary<arith::ShRUIOp>(rounded, b.i32(16)));
-  return arith::BitcastOp::create(b.b, b.loc, b.b.getBF16Type(), upper);
-}
-
-/// Returns the cast of `fp8.round`.
+/// Returns x in `type`, rounded by `random` or, without it, to nearest even.
 Value roundTo(Body &b, Value x, FloatType type, Value random) {
-  if (!random)
-    return b.fromF32(x, type);
-  if (type.isBF16())
-    return roundToBF16Stochastically(b, x, random);
-  // NaN and infinity have no neighbours.
-  Value finite = b.cmp(arith::CmpFPredicate::OLT,
-                       math::AbsFOp::create(b.b, b.loc, x), b.infinity());
-  Value y = roundStochastically(b, x, type, random);
-  return b.fromF32(b.select(finite, y, x), type);
+  return random ? expandStochasticCast(b.b, b.loc, x, type, random)
+                : b.fromF32(x, type);
 }
 
 /// Adds the inputs of the random numbers of `op`, if it rounds stochastically:
@@ -635,11 +580,10 @@ struct QuantizeLowering : OpConversionPattern<QuantizeOp> {
       } else {
         keep = b.cmp(arith::CmpFPredicate::ORD, y, y);
       }
-      if (op.getRounding() == Rounding::Stochastic) {
-        Value random = randomNumber(b, args[2], args[3], type.getShape());
-        y = roundStochastically(b, y, format, random);
-      }
-      return {b.fromF32(b.select(keep, y, b.nan()), format)};
+      Value random;
+      if (op.getRounding() == Rounding::Stochastic)
+        random = randomNumber(b, args[2], args[3], type.getShape());
+      return {roundTo(b, b.select(keep, y, b.nan()), format, random)};
     };
     SmallVector<Value> inputs{adaptor.getInput(), adaptor.getQuantizer()};
     SmallVector<AffineMap> maps = {

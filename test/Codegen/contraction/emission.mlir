@@ -14,7 +14,7 @@
 // CHECK:         memref.reinterpret_cast %arg0 {{.*}} : memref<96x64xf8E4M3FN> to memref<6144xf8E4M3FN>
 // CHECK:         memref.view %[[SCRATCH]]
 // CHECK:         vector.load {{.*}} : memref<6144xf8E4M3FN>, vector<64xf8E4M3FN>
-// CHECK:         arith.extf {{.*}} : vector<64xf16> to vector<64xf32>
+// CHECK:         arith.extf {{.*}} : vector<64xf8E4M3FN> to vector<64xf32>
 // Each register tile prefetches some rows of the next panel, and the lines that
 // its sums are stored to.
 // CHECK:         memref.prefetch {{.*}}, read, locality<2>, data : memref<16384xf8E4M3FN>

@@ -71,3 +71,25 @@ func.func @sin(%x: vector<8xf32>) -> vector<8xf32> {
   %0 = math.sin %x : vector<8xf32>
   return %0 : vector<8xf32>
 }
+
+// -----
+
+// AVX-512 multiplies by a power of two in one instruction.
+module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-gnu", cpu = "x86-64-v4", features = "", vector_bits = 512>} {
+  // CHECK: func.func @ldexp
+  // CHECK: %[[Y:.*]] = llvm.call_intrinsic "llvm.ldexp"(%{{.*}}, %{{.*}}) : (vector<16xf32>, vector<16xi32>) -> vector<16xf32>
+  // CHECK: return %[[Y]]
+  func.func @ldexp(%x: vector<16xf32>) -> vector<16xf32> {
+    %0 = math.exp %x : vector<16xf32>
+    return %0 : vector<16xf32>
+  }
+
+  // LLVM has vectors of one dimension only.
+  // CHECK: func.func @two_dimensions
+  // CHECK-NOT: ldexp
+  // CHECK: return
+  func.func @two_dimensions(%x: vector<2x16xf32>) -> vector<2x16xf32> {
+    %0 = math.exp %x : vector<2x16xf32>
+    return %0 : vector<2x16xf32>
+  }
+}

@@ -197,8 +197,11 @@ func.func @quantize_blocks(%x: tensor<8x300xf32>, %s: tensor<8x3xf32>)
 // CHECK-SAME: tensor<i64>
 // CHECK: linalg.index 0
 // CHECK: linalg.index 1
-// CHECK: math.floor
-// CHECK: arith.truncf
+// Codes of normal numbers and of subnormals.
+// CHECK: arith.minui
+// CHECK: math.ceil
+// CHECK: arith.select
+// CHECK: arith.bitcast %{{.*}} : i8 to f8E5M2
 func.func @stochastic(%x: tensor<8x16xf32>, %s: tensor<f32>, %seed: tensor<i64>)
     -> !fp8.scaled<8x16xf8E5M2, tile = [*, *], scale = f32> {
   %0 = fp8.quantize %x, %s, %s seed = %seed rounding = stochastic, overflow = saturate {tensor = 2}

@@ -30,9 +30,13 @@ def random_numbers(seed, tensor, shape):
 
 def round_by(x, random, dtype):
     """Rounds the magnitude of x up if the random number is below the fraction between its
-    neighbours, otherwise down. Beyond the largest number the result is infinity."""
+    neighbours, otherwise down. Beyond the largest number the result is infinity. Subnormals of
+    f16 have the upper 20 bits of the random number."""
     info, x = ml_dtypes.finfo(dtype), x.astype(np.float64)
-    exponent = np.maximum(np.frexp(np.abs(x))[1] - 1, int(info.minexp))
+    exponent = np.frexp(np.abs(x))[1] - 1
+    if dtype == np.float16:
+        random = np.where(exponent < info.minexp, np.floor(random * 2.0**20) * 2.0**-20, random)
+    exponent = np.maximum(exponent, int(info.minexp))
     distance = np.exp2(exponent - int(info.nmant))
     with np.errstate(over="ignore", invalid="ignore"):
         steps = np.abs(x) / distance

@@ -58,7 +58,7 @@ struct TestContraction
           llvm::cantFail(makeCPUTarget(&getContext(), "native")));
     } else {
       target.vectorBits = vectorBits;
-      target.hasFMA = target.hasF16C = vectorBits > 128;
+      target.hasFMA = vectorBits > 128;
       target.hasAVX512BF16 = bf16;
       target.hasVBMI = vbmi;
     }

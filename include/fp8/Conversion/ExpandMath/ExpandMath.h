@@ -13,10 +13,6 @@ namespace fp8 {
 #define GEN_PASS_DECL
 #include "fp8/Conversion/ExpandMath/Passes.h.inc"
 
-/// Adds the patterns that expand math functions on f16, bf16 and f32 scalars
-/// and vectors into arithmetic without library calls.
-void populateExpandMathPatterns(RewritePatternSet &patterns);
-
 /// Returns the inverse error function of `x` (f32, scalar or vector), for which
 /// the math dialect has no op.
 Value expandErfInv(OpBuilder &builder, Location loc, Value x);

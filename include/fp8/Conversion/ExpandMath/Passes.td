@@ -12,7 +12,9 @@ def ExpandMath : Pass<"fp8-expand-math"> {
     straight-line arithmetic: polynomials with explicit `math.fma`, integer ops
     that split and assemble exponents, and selects for special values. There is
     no branch, table or library call, so the result vectorizes, and every target
-    and thread count computes the same bits.
+    and thread count computes the same bits. In a module for a CPU with AVX-512
+    one instruction (`llvm.ldexp`) multiplies by a power of two, with the
+    same result.
 
     The results are within 2 ulp of the true value for all inputs: infinities,
     NaN, both zeros, subnormal inputs and subnormal results included. The
@@ -47,6 +49,7 @@ def ExpandMath : Pass<"fp8-expand-math"> {
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::LLVM::LLVMDialect",
                            "::mlir::math::MathDialect"];
 }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fp8/Dialect/FP8/Transforms/ExpandCasts.h"
+#include "fp8/Codegen/Target.h"
 #include "fp8/Dialect/FP8/IR/FP8Types.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -14,6 +15,8 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#include <cmath>
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_FP8EXPANDCASTS
@@ -25,16 +28,21 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// The properties of an f8 format that the arithmetic uses.
+/// Returns the bits of the f32 number 2^exponent.
+constexpr int32_t powerBits(int32_t exponent) { return (exponent + 127) << 23; }
+
+/// The properties of an f8 format, or of f16, that the arithmetic uses.
 struct BitLayout {
-  explicit BitLayout(FloatType format) {
+  explicit BitLayout(FloatType format) : width(format.getWidth()) {
     const llvm::fltSemantics &semantics = format.getFloatSemantics();
     mantissaBits = APFloat::semanticsPrecision(semantics) - 1;
     minExponent = APFloat::semanticsMinExponent(semantics);
     unsignedZero =
         isa<Float8E4M3FNUZType, Float8E5M2FNUZType, Float8E4M3B11FNUZType>(
             format);
-    hasInfinity = isa<Float8E5M2Type, Float8E4M3Type, Float8E3M4Type>(format);
+    hasInfinity =
+        isa<Float8E5M2Type, Float8E4M3Type, Float8E3M4Type, Float16Type>(
+            format);
     largestCode =
         APFloat::getLargest(semantics).bitcastToAPInt().getZExtValue();
   }
@@ -47,13 +55,16 @@ struct BitLayout {
   }
   /// The number of bits by which a mantissa shifts between f32 and f8.
   int32_t shift() const { return 23 - mantissaBits; }
+  /// The f32 bits of the number of the code 0, if that were not subnormal:
+  /// those of other codes follow at distances of 2^shift.
+  int32_t bias() const { return powerBits(minExponent - 1); }
+  /// The f32 bits of the number after the largest, whose code is infinity's, or
+  /// NaN's.
+  int32_t beyondBits() const { return ((largestCode + 1) << shift()) + bias(); }
 
-  int32_t mantissaBits, minExponent, largestCode;
+  int32_t width, mantissaBits, minExponent, largestCode;
   bool unsignedZero, hasInfinity;
 };
-
-/// Returns the bits of the f32 number 2^exponent.
-constexpr int32_t powerBits(int32_t exponent) { return (exponent + 127) << 23; }
 
 /// Builds ops on scalars or on vectors of one shape.
 struct Emitter {
@@ -74,17 +85,20 @@ struct Emitter {
   Type f32() const { return type(b.getF32Type()); }
   Type f64() const { return type(b.getF64Type()); }
 
-  Value constant(int32_t value) const {
-    TypedAttr attr = b.getI32IntegerAttr(value);
-    if (auto shaped = dyn_cast<ShapedType>(i32()))
+  Value constant(TypedAttr attr) const {
+    if (auto shaped = dyn_cast<ShapedType>(type(attr.getType())))
       attr = DenseElementsAttr::get(shaped, Attribute(attr));
     return arith::ConstantOp::create(b, loc, attr);
+  }
+  Value constant(int32_t value) const {
+    return constant(b.getI32IntegerAttr(value));
   }
   template <typename OpTy> Value op(Value lhs, Value rhs) const {
     return OpTy::create(b, loc, lhs, rhs);
   }
   template <typename OpTy> Value op(Value lhs, int32_t rhs) const {
-    return OpTy::create(b, loc, lhs, constant(rhs));
+    Type element = getElementTypeOrSelf(lhs);
+    return op<OpTy>(lhs, constant(b.getIntegerAttr(element, rhs)));
   }
   template <typename OpTy> Value cast(Type type, Value value) const {
     return OpTy::create(b, loc, type, value);
@@ -140,7 +154,7 @@ Value fp8::expandF8ToF32(OpBuilder &builder, Location loc, Value value) {
   // Shift exponent and mantissa into place, and rebase the exponent from 1 (the
   // format's smallest normal) to f32's.
   Value placed = e.op<arith::ShLIOp>(magnitude, layout.shift());
-  Value normal = e.op<arith::AddIOp>(placed, powerBits(layout.minExponent - 1));
+  Value normal = e.op<arith::AddIOp>(placed, layout.bias());
   // A subnormal has no leading one: insert one by taking the next exponent, and
   // subtract it again in f32. Only normal f32 numbers take part.
   Value smallest = e.constant(powerBits(layout.minExponent));
@@ -167,6 +181,57 @@ Value fp8::expandF8ToF32(OpBuilder &builder, Location loc, Value value) {
   return e.bitcast(e.f32(), e.op<arith::OrIOp>(bits, sign));
 }
 
+/// Decodes E4M3FN or E5M2 by way of f16, whose exponents are as wide as those
+/// of E5M2, so that one instruction finds the exponents of subnormals.
+static Value expandF8ToF32ByF16(Emitter e, Value value) {
+  Value code = e.bitcast(e.i8(), value);
+  auto toF32 = [&](Value bits) {
+    return e.cast<arith::ExtFOp>(e.f32(),
+                                 e.bitcast(e.type(e.b.getF16Type()), bits));
+  };
+  if (isa<Float8E5M2Type>(getElementTypeOrSelf(value)))
+    return toF32(e.op<arith::ShLIOp>(e.cast<arith::ExtUIOp>(e.i16(), code), 8));
+  // After sign extension and the shift, copies of the sign occupy the bits
+  // above the exponent: s ssss ssss eeee mmm -> s s eeee mmm 0000000, whose
+  // second bit is cleared.
+  Value moved = e.op<arith::ShLIOp>(e.cast<arith::ExtSIOp>(e.i16(), code), 7);
+  Value bits = e.op<arith::AndIOp>(moved, -0x4001);
+  // All ones is NaN: adding one carries into the cleared bit, which makes the
+  // exponent the largest.
+  Value carry = e.op<arith::AndIOp>(e.op<arith::AddIOp>(bits, 0x80), 0x4000);
+  // The exponent is that of f16, whose bias is larger by 8.
+  return e.op<arith::MulFOp>(toF32(e.op<arith::OrIOp>(bits, carry)),
+                             e.constant(e.b.getF32FloatAttr(256.0f)));
+}
+
+static Value magnitudeOf(Emitter e, Value bits) {
+  return e.op<arith::AndIOp>(bits, 0x7fffffff);
+}
+
+/// Returns the number of `format` with the code of the magnitude of the f32
+/// number `bits`, and its sign; NaN if that is NaN.
+static Value assemble(Emitter e, FloatType format, Value bits, Value code) {
+  BitLayout layout(format);
+  Value sign = e.op<arith::AndIOp>(
+      e.op<arith::ShRUIOp>(bits, 32 - layout.width), 1 << (layout.width - 1));
+  Value nan = e.constant(layout.nanCode());
+  Value isNaN =
+      e.cmp(arith::CmpIPredicate::ugt, magnitudeOf(e, bits), 0x7f800000);
+  if (layout.unsignedZero) {
+    // There is no negative zero: its code is NaN's.
+    Value isZero = e.cmp(arith::CmpIPredicate::eq, code, 0);
+    code = e.select(isZero, code, e.op<arith::OrIOp>(code, sign));
+    code = e.select(isNaN, nan, code);
+  } else {
+    // Without infinity, the next code after the largest is already NaN's.
+    if (layout.hasInfinity)
+      code = e.select(isNaN, nan, code);
+    code = e.op<arith::OrIOp>(code, sign);
+  }
+  Type integer = e.type(e.b.getIntegerType(layout.width));
+  return e.bitcast(e.type(format), e.cast<arith::TruncIOp>(integer, code));
+}
+
 Value fp8::expandF32ToF8(OpBuilder &builder, Location loc, Value value,
                          FloatType format) {
   Emitter e{builder, loc, value.getType()};
@@ -174,15 +239,7 @@ Value fp8::expandF32ToF8(OpBuilder &builder, Location loc, Value value,
     return expandF32ToE8M0(e, value, format);
   BitLayout layout(format);
   Value bits = e.bitcast(e.i32(), value);
-  Value sign = e.op<arith::AndIOp>(e.op<arith::ShRUIOp>(bits, 24), 0x80);
-  Value magnitude = e.op<arith::AndIOp>(bits, 0x7fffffff);
-
-  // Magnitudes above the largest code become that of the next code, which is
-  // infinity's, or NaN's.
-  int32_t beyond = layout.largestCode + 1;
-  int32_t beyondBits =
-      (beyond << layout.shift()) + powerBits(layout.minExponent - 1);
-  Value a = e.op<arith::MinUIOp>(magnitude, beyondBits);
+  Value a = e.op<arith::MinUIOp>(magnitudeOf(e, bits), layout.beyondBits());
 
   // Add c, whose last bit has the weight of the last bit of the code: the f32
   // addition rounds there, to nearest even. Below the smallest normal that
@@ -195,22 +252,7 @@ Value fp8::expandF32ToF8(OpBuilder &builder, Location loc, Value value,
   Value significand = e.op<arith::SubIOp>(e.bitcast(e.i32(), sum), c);
   Value biased = e.op<arith::ShRUIOp>(e.op<arith::SubIOp>(exponent, smallest),
                                       layout.shift());
-  Value code = e.op<arith::AddIOp>(significand, biased);
-
-  Value nan = e.constant(layout.nanCode());
-  Value isNaN = e.cmp(arith::CmpIPredicate::ugt, magnitude, 0x7f800000);
-  if (layout.unsignedZero) {
-    // There is no negative zero: its code is NaN's.
-    Value isZero = e.cmp(arith::CmpIPredicate::eq, code, 0);
-    code = e.select(isZero, code, e.op<arith::OrIOp>(code, sign));
-    code = e.select(isNaN, nan, code);
-  } else {
-    // Without infinity, the next code after the largest is already NaN's.
-    if (layout.hasInfinity)
-      code = e.select(isNaN, nan, code);
-    code = e.op<arith::OrIOp>(code, sign);
-  }
-  return e.bitcast(e.type(format), e.cast<arith::TruncIOp>(e.i8(), code));
+  return assemble(e, format, bits, e.op<arith::AddIOp>(significand, biased));
 }
 
 /// bf16 is the upper half of f32.
@@ -225,15 +267,58 @@ static Value upperHalf(Emitter e, Value bits, Type bf16) {
   return e.bitcast(e.type(bf16), upper);
 }
 
+/// Returns the upper half of `rounded`, the bits of the f32 number `value`
+/// after rounding; NaN if that is NaN.
+static Value finishBF16(Emitter e, Value value, Value rounded, Type bf16) {
+  Value isNaN = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::UNO,
+                                      value, value);
+  Value quiet = e.op<arith::OrIOp>(e.bitcast(e.i32(), value), 0x400000);
+  return upperHalf(e, e.select(isNaN, quiet, rounded), bf16);
+}
+
 static Value expandF32ToBF16(Emitter e, Value value, Type type) {
   Value bits = e.bitcast(e.i32(), value);
   // Add half of the last place, less one unit where a tie must stay even.
   Value odd = e.op<arith::AndIOp>(e.op<arith::ShRUIOp>(bits, 16), 1);
   Value rounded = e.op<arith::AddIOp>(e.op<arith::AddIOp>(bits, 0x7fff), odd);
-  Value magnitude = e.op<arith::AndIOp>(bits, 0x7fffffff);
-  Value isNaN = e.cmp(arith::CmpIPredicate::ugt, magnitude, 0x7f800000);
-  Value result = e.select(isNaN, e.op<arith::OrIOp>(bits, 0x400000), rounded);
-  return upperHalf(e, result, type);
+  return finishBF16(e, value, rounded, type);
+}
+
+Value fp8::expandStochasticCast(OpBuilder &builder, Location loc, Value value,
+                                FloatType format, Value random) {
+  Emitter e{builder, loc, value.getType()};
+  Value bits = e.bitcast(e.i32(), value);
+  // Of n bits that are cut off, as a fraction of 2^n, the upper n bits of this
+  // number carry into the next bit if the fraction is above `random` / 2^24.
+  Value carrying = e.op<arith::XOrIOp>(random, 0xffffff);
+  auto carry = [&](Value fixed, int32_t below) {
+    return e.op<arith::AddIOp>(fixed,
+                               e.op<arith::ShRUIOp>(carrying, 24 - below));
+  };
+  if (format.isBF16())
+    return finishBF16(e, value, carry(bits, 16), format);
+
+  BitLayout layout(format);
+  Value a = e.op<arith::MinUIOp>(magnitudeOf(e, bits), layout.beyondBits());
+  auto round = [&](Value fixed, int32_t below) {
+    return e.op<arith::ShRUIOp>(carry(fixed, below), below);
+  };
+  Value normal = round(e.op<arith::AddIOp>(a, -layout.bias()), layout.shift());
+
+  // Subnormals are multiples of one distance, here a fixed-point number. It has
+  // the bits of the random number, or as many as there is place for. A part
+  // below them counts as one: this does not change the comparison.
+  int32_t below = std::min(24, 30 - layout.mantissaBits);
+  int32_t smallest = powerBits(layout.minExponent);
+  Value small = e.bitcast(e.f32(), e.op<arith::MinUIOp>(a, smallest));
+  Value steps = e.op<arith::MulFOp>(
+      small, e.constant(e.b.getF32FloatAttr(std::ldexp(
+                 1.0f, below + layout.mantissaBits - layout.minExponent))));
+  Value fixed = e.cast<arith::FPToSIOp>(
+      e.i32(), math::CeilOp::create(builder, loc, steps));
+  Value isSubnormal = e.cmp(arith::CmpIPredicate::ult, a, smallest);
+  return assemble(e, format, bits,
+                  e.select(isSubnormal, round(fixed, below), normal));
 }
 
 /// Converts f64 to f32, rounding to odd. A second rounding to fewer bits then
@@ -277,13 +362,17 @@ static bool isBF16(Type type) { return getElementTypeOrSelf(type).isBF16(); }
 namespace {
 
 struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
-  using OpRewritePattern::OpRewritePattern;
+  ExpandExtF(MLIRContext *context, bool byF16)
+      : OpRewritePattern(context), byF16(byF16) {}
   LogicalResult matchAndRewrite(arith::ExtFOp op,
                                 PatternRewriter &rewriter) const override {
     Value in = op.getIn();
     Emitter e{rewriter, op.getLoc(), op.getType()};
     Value f32;
-    if (isF8(in.getType()))
+    if (byF16 && isa<Float8E4M3FNType, Float8E5M2Type>(
+                     getElementTypeOrSelf(in.getType())))
+      f32 = expandF8ToF32ByF16(e, in);
+    else if (isF8(in.getType()))
       f32 = expandF8ToF32(rewriter, op.getLoc(), in);
     else if (isBF16(in.getType()))
       f32 = expandBF16ToF32(e, in);
@@ -300,6 +389,9 @@ struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
       rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), f32);
     return success();
   }
+
+private:
+  bool byF16;
 };
 
 struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
@@ -382,7 +474,8 @@ template <typename OpTy> struct ExpandToInt : OpRewritePattern<OpTy> {
 struct FP8ExpandCasts : fp8::impl::FP8ExpandCastsBase<FP8ExpandCasts> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    populateExpandCastsPatterns(patterns);
+    populateExpandCastsPatterns(patterns,
+                                TargetInfo::around(getOperation()).hasF16C);
     GreedyRewriteConfig config;
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     if (failed(
@@ -409,9 +502,9 @@ struct FP8ExpandCasts : fp8::impl::FP8ExpandCastsBase<FP8ExpandCasts> {
 
 } // namespace
 
-void fp8::populateExpandCastsPatterns(RewritePatternSet &patterns) {
-  patterns.add<ExpandExtF, ExpandTruncF, ExpandCmpF,
-               ExpandFromInt<arith::SIToFPOp>, ExpandFromInt<arith::UIToFPOp>,
-               ExpandToInt<arith::FPToSIOp>, ExpandToInt<arith::FPToUIOp>>(
-      patterns.getContext());
+void fp8::populateExpandCastsPatterns(RewritePatternSet &patterns, bool byF16) {
+  patterns.add<ExpandExtF>(patterns.getContext(), byF16);
+  patterns.add<ExpandTruncF, ExpandCmpF, ExpandFromInt<arith::SIToFPOp>,
+               ExpandFromInt<arith::UIToFPOp>, ExpandToInt<arith::FPToSIOp>,
+               ExpandToInt<arith::FPToUIOp>>(patterns.getContext());
 }

@@ -21,6 +21,9 @@ def FP8ExpandCasts : Pass<"fp8-expand-casts"> {
     NaN; a saturating quantization clamps before. NaN becomes the quiet NaN
     with its sign.
 
+    In a module for a CPU with F16C, casts from f8E4M3FN and f8E5M2 take the way
+    of f16, which one instruction converts to f32, with the same results.
+
     Other arithmetic on f8 is an error.
 
     Example:
