@@ -286,6 +286,62 @@ struct SplitLongLoop : OpRewritePattern<linalg::GenericOp> {
   }
 };
 
+/// Splits a reduction into partials, for which the reduction loops in `outer`
+/// are parallel, too, and a reduction of the partials.
+void splitReduction(PatternRewriter &rewriter, linalg::GenericOp op,
+                    const llvm::SmallBitVector &outer, Operation *combiner) {
+  Location loc = op.getLoc();
+  MLIRContext *ctx = op.getContext();
+  SmallVector<int64_t> extents = op.getStaticLoopRanges(), shape;
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray(), last;
+  // The loops of the partials, and the place of each among them.
+  SmallVector<AffineExpr> loops, places(extents.size());
+  auto addLoop = [&](unsigned loop) {
+    places[loop] = getAffineDimExpr(loops.size(), ctx);
+    loops.push_back(getAffineDimExpr(loop, ctx));
+    shape.push_back(extents[loop]);
+    last.push_back(iterators[loop]);
+  };
+  for (unsigned loop : outer.set_bits())
+    addLoop(loop);
+  for (unsigned loop = 0; loop < extents.size(); ++loop)
+    if (linalg::isParallelIterator(iterators[loop]))
+      addLoop(loop);
+  for (unsigned loop : outer.set_bits())
+    iterators[loop] = utils::IteratorType::parallel;
+
+  Value identity = arith::ConstantOp::create(
+      rewriter, loc, *arith::getNeutralElement(combiner));
+  Value empty = tensor::EmptyOp::create(
+      rewriter, loc, shape, getElementTypeOrSelf(op.getResult(0).getType()));
+  Value init = linalg::FillOp::create(rewriter, loc, identity, empty).result();
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  AffineMap result = maps.back();
+  maps.back() = AffineMap::get(extents.size(), 0, loops, ctx);
+  auto partial = linalg::GenericOp::create(
+      rewriter, loc, TypeRange{init.getType()}, op.getInputs(),
+      ValueRange{init}, maps, iterators);
+  rewriter.cloneRegionBefore(op.getRegion(), partial.getRegion(),
+                             partial.getRegion().begin());
+
+  auto whole = linalg::GenericOp::create(
+      rewriter, loc, op->getResultTypes(), ValueRange{partial.getResult(0)},
+      op.getOutputs(),
+      ArrayRef<AffineMap>{
+          AffineMap::getMultiDimIdentityMap(loops.size(), ctx),
+          result.replaceDimsAndSymbols(places, {}, loops.size(), 0)},
+      last, [&](OpBuilder &b, Location l, ValueRange args) {
+        IRMapping mapping;
+        for (Value operand : combiner->getOperands())
+          mapping.map(operand, operand == op.getRegionOutputArgs()[0]
+                                   ? args[1]
+                                   : args[0]);
+        Operation *combined = b.clone(*combiner, mapping);
+        linalg::YieldOp::create(b, l, combined->getResults());
+      });
+  rewriter.replaceOp(op, whole.getResults());
+}
+
 /// Splits a reduction without a parallel loop into partials over its leading
 /// loops and a reduction of the partials.
 struct SplitWholeReduction : OpRewritePattern<linalg::GenericOp> {
@@ -308,59 +364,73 @@ struct SplitWholeReduction : OpRewritePattern<linalg::GenericOp> {
     Operation *combiner = reductionCombiner(op, 0);
     if (!combiner)
       return failure();
-    auto neutral = arith::getNeutralElement(combiner);
-    SmallVector<int64_t> extents = op.getStaticLoopRanges();
     // Leading loops become parallel as long as rows stay long enough.
+    SmallVector<int64_t> extents = op.getStaticLoopRanges();
     int64_t inner = iterationVolume(op);
-    unsigned leading = 0;
-    for (;
-         leading + 1 < extents.size() && inner / extents[leading] >= kMinInner;
-         ++leading)
-      inner /= extents[leading];
-    if (leading == 0)
+    llvm::SmallBitVector outer(extents.size());
+    for (unsigned loop = 0;
+         loop + 1 < extents.size() && inner / extents[loop] >= kMinInner;
+         ++loop) {
+      outer.set(loop);
+      inner /= extents[loop];
+    }
+    if (outer.none())
       return failure();
-
-    Location loc = op.getLoc();
-    MLIRContext *ctx = op.getContext();
-    Type elementType = getElementTypeOrSelf(op.getResult(0).getType());
-    ArrayRef<int64_t> shape = ArrayRef(extents).take_front(leading);
-    Value identity = arith::ConstantOp::create(rewriter, loc, *neutral);
-    Value partialInit =
-        linalg::FillOp::create(
-            rewriter, loc, identity,
-            tensor::EmptyOp::create(rewriter, loc, shape, elementType)
-                .getResult())
-            .result();
-    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-    maps.back() = AffineMap::getMultiDimIdentityMap(extents.size(), ctx)
-                      .getMajorSubMap(leading);
-    SmallVector<utils::IteratorType> iterators(extents.size(),
-                                               utils::IteratorType::reduction);
-    std::fill_n(iterators.begin(), leading, utils::IteratorType::parallel);
-    auto partial = linalg::GenericOp::create(
-        rewriter, loc, TypeRange{partialInit.getType()}, op.getInputs(),
-        ValueRange{partialInit}, maps, iterators);
-    rewriter.cloneRegionBefore(op.getRegion(), partial.getRegion(),
-                               partial.getRegion().begin());
-
-    AffineMap all = AffineMap::getMultiDimIdentityMap(leading, ctx);
-    AffineMap none = AffineMap::get(leading, 0, ctx);
-    auto whole = linalg::GenericOp::create(
-        rewriter, loc, op->getResultTypes(), ValueRange{partial.getResult(0)},
-        op.getOutputs(), ArrayRef<AffineMap>{all, none},
-        SmallVector<utils::IteratorType>(leading,
-                                         utils::IteratorType::reduction),
-        [&](OpBuilder &b, Location l, ValueRange args) {
-          IRMapping mapping;
-          for (Value operand : combiner->getOperands())
-            mapping.map(operand, operand == op.getRegionOutputArgs()[0]
-                                     ? args[1]
-                                     : args[0]);
-          Operation *combined = b.clone(*combiner, mapping);
-          linalg::YieldOp::create(b, l, combined->getResults());
-        });
-    rewriter.replaceOp(op, whole.getResults());
+    splitReduction(rewriter, op, outer, combiner);
     return success();
+  }
+};
+
+/// Splits a long reduction of columns into partials over blocks of rows, which
+/// the outermost dimension of its input separates, and a reduction of the
+/// partials: a task that computes what is reduced then has few rows, and not
+/// all rows of a few columns, which do not fit into a cache.
+struct SplitColumnReduction : OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  /// Shorter reductions keep the order of their sums.
+  static constexpr int64_t kMinRows = 1024;
+  /// The fewest rows of a partial.
+  static constexpr int64_t kMinInner = 64;
+  static constexpr int64_t kMinColumns = 64;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getNumParallelLoops() == 0 || op->getNumResults() != 1)
+      return failure();
+    std::optional<unsigned> loop = rowsOf(op);
+    Operation *combiner = loop ? reductionCombiner(op, 0) : nullptr;
+    if (!combiner)
+      return failure();
+    int64_t rows = 1, extent = op.getStaticLoopRanges()[*loop];
+    for (auto [size, kind] :
+         llvm::zip_equal(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
+      if (linalg::isReductionIterator(kind))
+        rows *= size;
+    if (extent == 1 || rows < kMinRows || rows / extent < kMinInner ||
+        iterationVolume(op) / rows < kMinColumns)
+      return failure();
+    llvm::SmallBitVector outer(op.getNumLoops());
+    outer.set(*loop);
+    splitReduction(rewriter, op, outer, combiner);
+    return success();
+  }
+
+  /// Returns the loop over the outermost dimension of the input, if that has
+  /// all loops, the outermost being a reduction and the innermost parallel.
+  static std::optional<unsigned> rowsOf(linalg::GenericOp op) {
+    auto iterators = op.getIteratorTypesArray();
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      AffineMap map = op.getMatchingIndexingMap(operand);
+      if (!map.isPermutation())
+        continue;
+      unsigned first = map.getDimPosition(0);
+      unsigned last = map.getDimPosition(map.getNumResults() - 1);
+      if (linalg::isReductionIterator(iterators[first]) &&
+          linalg::isParallelIterator(iterators[last]))
+        return first;
+    }
+    return std::nullopt;
   }
 };
 
@@ -682,6 +752,8 @@ private:
     RewritePatternSet patterns(&getContext());
     patterns.add<SplitLongLoop, SplitWholeReduction, SplatInitToFill,
                  SplatLoopInitToFill, DropOverwrittenInit>(&getContext());
+    if (!forBlocks)
+      patterns.add<SplitColumnReduction>(&getContext());
     fillReturnedSplats(
         cast<func::ReturnOp>(func.getBody().front().getTerminator()));
     return apply(func, std::move(patterns));

@@ -78,8 +78,8 @@ public:
     ASSERT_TRUE(module) << text.str();
     PassManager manager(&context);
     if (!cpu.empty())
-      ASSERT_TRUE(succeeded(parsePassPipeline(
-          ("fp8-target{cpu=" + cpu + "}").str(), manager)));
+      ASSERT_TRUE(succeeded(
+          parsePassPipeline(("fp8-target{cpu=" + cpu + "}").str(), manager)));
     ASSERT_TRUE(succeeded(parsePassPipeline(
         "convert-fp8-to-linalg,eliminate-empty-tensors,one-shot-bufferize,"
         "ownership-based-buffer-deallocation,canonicalize,"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fp8/Codegen/Passes.h"
 #include "fp8/Conversion/ExpandMath/ExpandMath.h"
+#include "fp8/Codegen/Passes.h"
 #include "fp8/Init.h"
 
 #include "mlir/Conversion/Passes.h"
@@ -57,8 +57,8 @@ protected:
         element, cpu);
   }
 
-  /// Compiles ops that compute %r from %x and %y, of type !V. If `cpu` is given,
-  /// they may be expanded to what it has instructions for.
+  /// Compiles ops that compute %r from %x and %y, of type !V. If `cpu` is
+  /// given, they may be expanded to what it has instructions for.
   void compileOps(StringRef ops, StringRef element = "f32",
                   StringRef cpu = "") {
     std::string type = ("vector<16x" + element + ">").str();
@@ -368,8 +368,8 @@ TEST_F(ExpandMathTest, PowApproximate) {
       ASSERT_EQ(ulps(c[i], want), 0) << a[i] << "^" << b[i] << " = " << c[i];
   }
 }
-// AVX-512 multiplies by powers of two in one instruction; elsewhere, here, the C
-// library does it.
+// AVX-512 multiplies by powers of two in one instruction; elsewhere, here, the
+// C library does it.
 TEST_F(ExpandMathTest, SameBitsWithAVX512) {
   std::vector<float> a = samples();
   while (a.size() % kLanes)

@@ -157,6 +157,9 @@ private:
     return llvm::is_contained(list, loops[loop]);
   }
   int64_t extentOf(ArrayRef<unsigned> list, ArrayRef<int64_t> tile) const;
+  int64_t rowsOfPoint() const {
+    return extentOf(dims.m, SmallVector<int64_t>(domain.size(), 1));
+  }
   double timeOf(ArrayRef<int64_t> tile, int64_t threads) const;
 
   std::optional<int64_t> block;
@@ -170,7 +173,8 @@ private:
 
 SmallVector<int64_t> DotTiles::tileOf(DotDivision division) const {
   SmallVector<int64_t> tile(domain);
-  int64_t rows = division.rows, tasks = 1;
+  // Loops over rows that are not in the domain are part of every task.
+  int64_t rows = division.rows / rowsOfPoint(), tasks = 1;
   for (unsigned i = tile.size(); i-- > 0;) {
     if (isInOrder(i)) {
       tile[i] = *block;

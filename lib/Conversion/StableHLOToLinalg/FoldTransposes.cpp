@@ -105,6 +105,31 @@ struct TransposeOfDot : OpRewritePattern<stablehlo::TransposeOp> {
   }
 };
 
+/// Moves a transpose before the rescaling of a dot, towards the dot.
+struct TransposeOfRescale : OpRewritePattern<stablehlo::TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::TransposeOp op,
+                                PatternRewriter &rewriter) const override {
+    auto rescale = op.getOperand().getDefiningOp<fp8::RescaleOp>();
+    if (!rescale || !rescale->hasOneUse())
+      return failure();
+    Operation *dot = rescale.getInput().getDefiningOp();
+    if (!dot || !getDims(dot))
+      return failure();
+    Value input = stablehlo::TransposeOp::create(
+        rewriter, op.getLoc(), op.getType(), rescale.getInput(),
+        op.getPermutationAttr());
+    Dims dims;
+    for (int64_t dim : rescale.getDims())
+      dims.push_back(llvm::find(op.getPermutation(), dim) -
+                     op.getPermutation().begin());
+    rewriter.replaceOpWithNewOp<fp8::RescaleOp>(
+        op, op.getType(), input, rescale.getFactor(),
+        rewriter.getDenseI64ArrayAttr(dims));
+    return success();
+  }
+};
+
 struct DotOfTranspose : OpRewritePattern<stablehlo::DotGeneralOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(stablehlo::DotGeneralOp op,
@@ -134,7 +159,8 @@ struct DotOfTranspose : OpRewritePattern<stablehlo::DotGeneralOp> {
 struct FoldTransposesPass : fp8::impl::FoldTransposesBase<FoldTransposesPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<TransposeOfDot, DotOfTranspose>(&getContext());
+    patterns.add<TransposeOfDot, TransposeOfRescale, DotOfTranspose>(
+        &getContext());
     // Every region is one block: there is no control flow to simplify.
     if (failed(applyPatternsGreedily(
             getOperation(), std::move(patterns),

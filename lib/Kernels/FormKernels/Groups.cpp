@@ -25,6 +25,9 @@ static constexpr int64_t kMostOfDot = 128, kMostKept = 1 << 14,
                          kMostBlockWork = 1 << 17;
 /// Work (iterations) below which parallelism does not matter.
 static constexpr int64_t kSmallWork = 1 << 14;
+/// How many times as many elements a producer has as a consumer has iterations
+/// that is not worth a part of its tasks.
+static constexpr int64_t kMuchMore = 16;
 /// The most ops in a kernel without parallel loops. Without this limit, many
 /// small computations that share one value (the flags of an optimizer, the
 /// scales of a recipe) would become one unique kernel instead of launches of
@@ -236,6 +239,9 @@ void KernelGroups::initGroup(unsigned index) {
   if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
     group.contraction = isDot(generic);
     group.work = iterationVolume(generic);
+    for (Type type : generic->getResultTypes())
+      group.elements = std::max(group.elements,
+                                cast<RankedTensorType>(type).getNumElements());
     SmallVector<int64_t> extents = generic.getStaticLoopRanges();
     SmallVector<utils::IteratorType> iterators =
         generic.getIteratorTypesArray();
@@ -385,6 +391,10 @@ bool KernelGroups::isWorthJoining(const KernelGroup &producer,
        (!producer.contraction &&
         producer.work + consumer.work > kMostBlockWork * volume(domain))))
     return false;
+  // The sum of partials would take the tasks of what they are partials of.
+  if (!forBlocks && !small && domain.size() < producer.domain.size() &&
+      consumer.work * kMuchMore <= producer.elements)
+    return false;
   if (!domain.empty())
     return true;
   // A contraction keeps a row loop, over which tasks share a packed panel.
@@ -416,6 +426,7 @@ void KernelGroups::join(unsigned producerIndex, unsigned consumerIndex,
   }
   producer.domain = domain;
   producer.work += consumer.work;
+  producer.elements = std::max(producer.elements, consumer.elements);
   producer.recompute |= consumer.recompute;
   producer.afterRecompute |= consumer.afterRecompute;
   consumer = KernelGroup();

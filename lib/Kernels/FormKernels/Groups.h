@@ -52,7 +52,8 @@ struct KernelGroup {
   /// Extents of the shared loops, and each node's loop for each of them.
   SmallVector<int64_t> domain;
   llvm::MapVector<unsigned, SmallVector<unsigned>> loops;
-  int64_t work = 0; // iterations
+  int64_t work = 0;     // iterations
+  int64_t elements = 0; // of the largest result
 };
 
 /// The groups of one block.

@@ -41,7 +41,9 @@ void fp8::buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
   if (layouts == PayloadLayouts::AlongK)
     pm.addNestedPass<func::FuncOp>(createSplitAttention());
   pm.addNestedPass<func::FuncOp>(createRecomputeElementwise());
-  pm.addNestedPass<func::FuncOp>(createFuseElementwise());
+  FuseElementwiseOptions fuse;
+  fuse.forBlocks = layouts == PayloadLayouts::AlongK;
+  pm.addNestedPass<func::FuncOp>(createFuseElementwise(fuse));
   pm.addPass(createBlockCanonicalizer());
   pm.addPass(createCSEPass());
   pm.addPass(createDealState());

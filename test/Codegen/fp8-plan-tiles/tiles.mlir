@@ -45,6 +45,24 @@ fp8.kernel @dot(read %a: memref<8x512x64xf32>, read %b: memref<8x64x256xf32>, wr
   fp8.return
 }
 
+// The loop over 512 rows is part of every task: one index of the other.
+// CHECK: fp8.kernel @rows_inside({{.*}}) domain = [8, 256] plan = #fp8.cpu_plan<tile = [1, 256]>
+#lhs2 = affine_map<(b, m, n, k) -> (b, m, k)>
+#rhs2 = affine_map<(b, m, n, k) -> (k, n)>
+fp8.kernel @rows_inside(read %a: memref<8x512x64xf32>, read %b: memref<64x256xf32>, write %c: memref<8x512x256xf32>) domain = [8, 256] {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%c : memref<8x512x256xf32>)
+  linalg.generic {indexing_maps = [#lhs2, #rhs2, #out], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<8x512x64xf32>, memref<64x256xf32>) outs(%c : memref<8x512x256xf32>)
+      attrs = {fp8.task_dims = array<i64: 0, 2>} {
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %p = arith.mulf %x, %y : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  fp8.return
+}
+
 // A copy is 16 tasks; a plan that is there stays; without a body there is none.
 // CHECK: fp8.kernel @copy({{.*}}) domain = [64] plan = #fp8.cpu_plan<tile = [4]> copy
 fp8.kernel @copy(read %x: memref<64x16xf32>, write %y: memref<64x16xf32>) domain = [64] copy {

@@ -38,6 +38,33 @@ func.func @operand(%x: tensor<4x8xf32>, %y: tensor<8x2xf32>) -> tensor<4x2xf32> 
 
 // -----
 
+// The factors of channels follow their dimension.
+// CHECK: func.func @rescaled(%[[X:.*]]: tensor<8x4xf32>, %[[D:.*]]: tensor<8x2xf32>, %[[F:.*]]: tensor<4xf32>)
+// CHECK-NEXT: %[[R:.*]] = stablehlo.dot_general %[[X]], %[[D]], contracting_dims = [0] x [0]
+// CHECK-NEXT: %[[S:.*]] = fp8.rescale %[[R]], %[[F]] dims = [0] : tensor<4x2xf32>, tensor<4xf32>
+// CHECK-NEXT: return %[[S]]
+func.func @rescaled(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>, %f: tensor<4xf32>) -> tensor<4x2xf32> {
+  %0 = stablehlo.dot_general %dy, %x, contracting_dims = [0] x [0] : (tensor<8x2xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %1 = fp8.rescale %0, %f dims = [1] : tensor<2x4xf32>, tensor<4xf32>
+  %2 = stablehlo.transpose %1, dims = [1, 0] : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  return %2 : tensor<4x2xf32>
+}
+
+// -----
+
+// Something else reads the rescaled dot.
+// CHECK: func.func @rescaled_stays
+// CHECK: %[[S:.*]] = fp8.rescale
+// CHECK: stablehlo.transpose %[[S]]
+func.func @rescaled_stays(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>, %f: tensor<4xf32>) -> (tensor<2x4xf32>, tensor<4x2xf32>) {
+  %0 = stablehlo.dot_general %dy, %x, contracting_dims = [0] x [0] : (tensor<8x2xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %1 = fp8.rescale %0, %f dims = [1] : tensor<2x4xf32>, tensor<4xf32>
+  %2 = stablehlo.transpose %1, dims = [1, 0] : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  return %1, %2 : tensor<2x4xf32>, tensor<4x2xf32>
+}
+
+// -----
+
 // Something else reads the dot, or rows and columns mix: it stays.
 // CHECK: func.func @stays
 // CHECK: stablehlo.transpose

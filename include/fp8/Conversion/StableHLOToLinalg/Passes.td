@@ -12,7 +12,8 @@ def FoldTransposes : Pass<"fp8-fold-transposes"> {
     the dot of the exchanged operands, and a transposed operand of a dot becomes
     other dimension numbers. Both `stablehlo.dot_general` and `fp8.dot_general`
     read their operands in any layout, so no copy is left. JAX writes every
-    weight gradient as the transpose of a dot.
+    weight gradient as the transpose of a dot; if the dot is rescaled
+    (`fp8.rescale`), the factors follow the dimensions.
 
     Example:
 

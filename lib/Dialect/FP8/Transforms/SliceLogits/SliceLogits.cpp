@@ -35,10 +35,13 @@ public:
   void run();
 
 private:
-  /// A result that is read after the loop, and the carry that collects it.
+  /// A result that is read after the loop, and the carry that collects it. If
+  /// only a transpose reads a sum of dots, the dots are transposed instead:
+  /// that folds into them.
   struct Output {
     Value value;
     const RowWork *work;
+    stablehlo::TransposeOp transpose;
     Type carry;
   };
 
@@ -276,7 +279,10 @@ Value SliceLoop::nextCarry(const Output &output, Value carry) {
   if (output.work->results)
     return putSlice(carry,
                     known.lookup({output.value, output.work->results->dim}));
-  return combine(output, carry, parts.lookup(output.value));
+  Value part = parts.lookup(output.value);
+  if (auto transpose = output.transpose)
+    part = makeTranspose(inside, loc, part, transpose.getPermutation());
+  return combine(output, carry, part);
 }
 
 void SliceLoop::fillBody() {
@@ -296,8 +302,15 @@ void SliceLoop::fillBody() {
 void SliceLoop::findOutputs() {
   for (auto &[op, work] : logits.getOps())
     for (Value result : op->getResults())
-      if (logits.isReadOutside(result))
-        outputs.push_back({result, &work, typeOfCarry(result, work)});
+      if (logits.isReadOutside(result)) {
+        auto carry = cast<RankedTensorType>(typeOfCarry(result, work));
+        stablehlo::TransposeOp transpose;
+        if (isa<Dot>(op) && !work.results && result.hasOneUse())
+          transpose = dyn_cast<stablehlo::TransposeOp>(*result.user_begin());
+        if (transpose)
+          carry = carry.clone(shapeOf(transpose));
+        outputs.push_back({result, &work, transpose, carry});
+      }
 }
 
 /// Makes the value of a carry before the first slice.
@@ -345,7 +358,8 @@ Value SliceLoop::joinSlices(Value stack, const RowDim &rows, Type type) {
 void SliceLoop::replaceOutputs() {
   Block *block = loop->getBlock();
   for (auto [i, output] : llvm::enumerate(outputs)) {
-    Value carry = loop.getResult(i + 1), value = output.value, whole;
+    Value carry = loop.getResult(i + 1), whole;
+    Value value = output.transpose ? output.transpose : output.value;
     if (output.work->results) {
       whole = joinSlices(carry, *output.work->results, value.getType());
     } else {
@@ -359,6 +373,8 @@ void SliceLoop::replaceOutputs() {
       return !logits.getOps().contains(
           block->findAncestorOpInBlock(*use.getOwner()));
     });
+    if (output.transpose)
+      output.transpose->erase();
   }
 }
 

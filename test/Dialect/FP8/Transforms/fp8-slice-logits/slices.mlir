@@ -76,6 +76,33 @@ module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_byte
 
 // -----
 
+// JAX transposes the gradient of the weight: each slice's is transposed, since
+// that folds into its dot.
+// REMARK: remark: logits are computed in 2 slices of 64 rows
+
+// CHECK-LABEL: func.func public @transposed
+// CHECK: %[[LOOP:.*]]:2 = stablehlo.while({{.*}}, %[[SUM:.*]] = {{.*}}) : tensor<i32>, tensor<16x512xf32>
+// CHECK: %[[DW:.*]] = stablehlo.dot_general {{.*}} -> tensor<512x16xf32>
+// CHECK: %[[T:.*]] = stablehlo.transpose %[[DW]], dims = [1, 0]
+// CHECK: stablehlo.add %[[SUM]], %[[T]]
+// CHECK: }
+// CHECK-NOT: transpose
+// CHECK: return %[[LOOP]]#1
+module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_bytes = 131072}}>} {
+  func.func public @transposed(
+      %h: tensor<128x16xf32> {fp8.path = "x", fp8.role = "batch"},
+      %w: tensor<16x512xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"})
+      -> (tensor<16x512xf32>) {
+    %logits = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0] : (tensor<128x16xf32>, tensor<16x512xf32>) -> tensor<128x512xf32>
+    %e = stablehlo.exponential %logits : tensor<128x512xf32>
+    %dw = stablehlo.dot_general %e, %h, contracting_dims = [0] x [0] : (tensor<128x512xf32>, tensor<128x16xf32>) -> tensor<512x16xf32>
+    %t = stablehlo.transpose %dw, dims = [1, 0] : (tensor<512x16xf32>) -> tensor<16x512xf32>
+    return %t : tensor<16x512xf32>
+  }
+}
+
+// -----
+
 // The weight is large, so a slice has 256 rows although it is larger than asked
 // for: of the two dimensions the one that is cut into more slices.
 // REMARK: remark: logits are computed in 4 slices of 256 rows
