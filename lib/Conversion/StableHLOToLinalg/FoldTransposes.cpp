@@ -156,11 +156,65 @@ struct DotOfTranspose : OpRewritePattern<stablehlo::DotGeneralOp> {
   }
 };
 
+/// Moves the transpose of an operand that only dots read into the body of an
+/// attention, where it folds into them. A conversion may follow the transpose.
+template <typename OpTy> struct AttentionOfTranspose : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    bool changed = false;
+    for (OpOperand &operand : op->getOpOperands()) {
+      BlockArgument argument =
+          op.getBody().getArgument(operand.getOperandNumber());
+      auto convert = operand.get().getDefiningOp<stablehlo::ConvertOp>();
+      Value transposed = convert ? convert.getOperand() : operand.get();
+      auto transpose = transposed.getDefiningOp<stablehlo::TransposeOp>();
+      if (!transpose || !operand.get().hasOneUse() || !transposed.hasOneUse() ||
+          !llvm::all_of(argument.getUses(), [&](OpOperand &use) {
+            return foldsInto(transpose, use);
+          }))
+        continue;
+      Value source = transpose.getOperand();
+      if (convert)
+        source =
+            stablehlo::ConvertOp::create(rewriter, convert.getLoc(), source,
+                                         convert.getType().getElementType());
+      rewriter.modifyOpInPlace(op, [&] {
+        Type type = argument.getType();
+        operand.set(source);
+        argument.setType(source.getType());
+        OpBuilder::InsertionGuard guard(rewriter);
+        rewriter.setInsertionPointToStart(argument.getOwner());
+        auto inside = stablehlo::TransposeOp::create(
+            rewriter, transpose.getLoc(), type, argument,
+            transpose.getPermutationAttr());
+        rewriter.replaceAllUsesExcept(argument, inside, inside);
+      });
+      changed = true;
+    }
+    return success(changed);
+  }
+
+  /// Returns whether `use` is of a dot that may as well read the operand of
+  /// `transpose`.
+  static bool foldsInto(stablehlo::TransposeOp transpose, OpOperand &use) {
+    auto dot = dyn_cast<stablehlo::DotGeneralOp>(use.getOwner());
+    if (!dot)
+      return false;
+    DotDims dims = *getDims(dot);
+    bool isLhs = use.getOperandNumber() == 0;
+    return stablehlo::readBeforeTranspose(
+        transpose, isLhs ? dims.lhsBatch : dims.rhsBatch,
+        isLhs ? dims.lhsContract : dims.rhsContract);
+  }
+};
+
 struct FoldTransposesPass : fp8::impl::FoldTransposesBase<FoldTransposesPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<TransposeOfDot, TransposeOfRescale, DotOfTranspose>(
-        &getContext());
+    patterns.add<TransposeOfDot, TransposeOfRescale, DotOfTranspose,
+                 AttentionOfTranspose<fp8::AttentionOp>,
+                 AttentionOfTranspose<fp8::AttentionBackwardOp>>(&getContext());
     // Every region is one block: there is no control flow to simplify.
     if (failed(applyPatternsGreedily(
             getOperation(), std::move(patterns),
