@@ -339,6 +339,10 @@ void splitReduction(PatternRewriter &rewriter, linalg::GenericOp op,
         Operation *combined = b.clone(*combiner, mapping);
         linalg::YieldOp::create(b, l, combined->getResults());
       });
+  for (NamedAttribute attr : op->getDiscardableAttrs()) {
+    partial->setDiscardableAttr(attr.getName(), attr.getValue());
+    whole->setDiscardableAttr(attr.getName(), attr.getValue());
+  }
   rewriter.replaceOp(op, whole.getResults());
 }
 
@@ -396,7 +400,10 @@ struct SplitColumnReduction : OpRewritePattern<linalg::GenericOp> {
 
   LogicalResult matchAndRewrite(linalg::GenericOp op,
                                 PatternRewriter &rewriter) const override {
-    if (op.getNumParallelLoops() == 0 || op->getNumResults() != 1)
+    // An attention sums its scores block by block.
+    if (op.getNumParallelLoops() == 0 || op->getNumResults() != 1 ||
+        op->getParentOfType<AttentionOp>() ||
+        op->getParentOfType<AttentionBackwardOp>())
       return failure();
     std::optional<unsigned> loop = rowsOf(op);
     Operation *combiner = loop ? reductionCombiner(op, 0) : nullptr;
@@ -750,10 +757,9 @@ public:
 private:
   LogicalResult split(func::FuncOp func) {
     RewritePatternSet patterns(&getContext());
-    patterns.add<SplitLongLoop, SplitWholeReduction, SplatInitToFill,
-                 SplatLoopInitToFill, DropOverwrittenInit>(&getContext());
-    if (!forBlocks)
-      patterns.add<SplitColumnReduction>(&getContext());
+    patterns.add<SplitLongLoop, SplitWholeReduction, SplitColumnReduction,
+                 SplatInitToFill, SplatLoopInitToFill, DropOverwrittenInit>(
+        &getContext());
     fillReturnedSplats(
         cast<func::ReturnOp>(func.getBody().front().getTerminator()));
     return apply(func, std::move(patterns));

@@ -74,8 +74,8 @@ int64_t costOf(Operation *op) {
     else if (isa<math::SqrtOp, math::RsqrtOp>(inner))
       cost += 4;
     else if (isa<math::MathDialect>(inner.getDialect()) &&
-             !isa<math::AbsFOp, math::CopySignOp, math::FmaOp, math::FloorOp,
-                  math::IsFiniteOp, math::IsNaNOp>(inner))
+             !isa<math::AbsFOp, math::CopySignOp, math::FmaOp, math::CeilOp,
+                  math::FloorOp, math::IsFiniteOp, math::IsNaNOp>(inner))
       cost += 8;
   }
   return cost;

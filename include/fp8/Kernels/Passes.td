@@ -70,10 +70,10 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "::mlir::func::FuncOp"> {
     - splat constants used as tensors become `linalg.fill`;
     - a reduction with no parallel loop (a norm, an amax, the loss) is split
       into one partial per leading index and a small reduction of the partials,
-      so that the first part can run inside the kernel of its producer, and so
-      is a long reduction of columns (the gradient of a norm's weight, the amax
-      of each channel), unless kernels are for a GPU. The order of the sum
-      depends on shapes alone, never on threads.
+      so that the first part can run inside the kernel of its producer; so is a
+      long reduction of columns (the gradient of a norm's weight, the amax of
+      each channel), by the outermost dimension. The order of the sum depends on
+      shapes alone, never on threads or the target.
 
     Example input:
 
@@ -92,10 +92,6 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "::mlir::func::FuncOp"> {
     }
     ```
   }];
-  let options = [
-    Option<"forBlocks", "for-blocks", "bool", "false",
-           "Whether tasks are blocks of a GPU, for which columns stay whole">,
-  ];
   let dependentDialects = ["::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
 }

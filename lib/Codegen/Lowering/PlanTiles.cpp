@@ -119,11 +119,9 @@ static SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
   return tile;
 }
 
-/// Returns the rows of a kernel's first dot that a task computes: they share a
-/// packed panel, and the intermediates of an attention stay in the cache.
-static int64_t rowsOfTask(KernelOp kernel) {
-  if (!isAttention(kernel))
-    return kContractionRows;
+/// Returns the points of an attention's domain that a task computes: their
+/// intermediates stay in the cache.
+static int64_t pointsOfAttention(KernelOp kernel) {
   int64_t bytesOfPoint = bufferBytes(kernel) / pointsOf(kernel);
   return std::clamp<int64_t>(
       llvm::bit_floor<uint64_t>(kScratchBytes / (bytesOfPoint + 1)), 16,
@@ -147,6 +145,11 @@ public:
   /// Returns the tile with which `threads` threads are the first to finish, of
   /// those whose tasks are no larger than in `coarse`.
   SmallVector<int64_t> tileFor(int64_t threads, DotDivision coarse) const;
+  /// Returns the rows of one point of the domain: those of loops that are not
+  /// in the domain are part of every task.
+  int64_t rowsOfPoint() const {
+    return extentOf(dims.m, SmallVector<int64_t>(domain.size(), 1));
+  }
 
 private:
   /// Returns true if the last loop of the domain is not divided.
@@ -157,9 +160,6 @@ private:
     return llvm::is_contained(list, loops[loop]);
   }
   int64_t extentOf(ArrayRef<unsigned> list, ArrayRef<int64_t> tile) const;
-  int64_t rowsOfPoint() const {
-    return extentOf(dims.m, SmallVector<int64_t>(domain.size(), 1));
-  }
   double timeOf(ArrayRef<int64_t> tile, int64_t threads) const;
 
   std::optional<int64_t> block;
@@ -173,7 +173,6 @@ private:
 
 SmallVector<int64_t> DotTiles::tileOf(DotDivision division) const {
   SmallVector<int64_t> tile(domain);
-  // Loops over rows that are not in the domain are part of every task.
   int64_t rows = division.rows / rowsOfPoint(), tasks = 1;
   for (unsigned i = tile.size(); i-- > 0;) {
     if (isInOrder(i)) {
@@ -237,12 +236,13 @@ SmallVector<int64_t> DotTiles::tileFor(int64_t threads,
 
 static SmallVector<int64_t>
 tileOfContraction(KernelOp kernel, linalg::GenericOp dot, int64_t threads) {
-  DotDivision coarse = kCoarse;
-  coarse.rows = rowsOfTask(kernel);
   DotTiles tiles(kernel, dot);
+  if (!isAttention(kernel))
+    return tiles.tileFor(threads, kCoarse);
   // The tasks of an attention are many, and their rows share more than panels.
-  return isAttention(kernel) ? tiles.tileOf(coarse)
-                             : tiles.tileFor(threads, coarse);
+  DotDivision division = kCoarse;
+  division.rows = pointsOfAttention(kernel) * tiles.rowsOfPoint();
+  return tiles.tileOf(division);
 }
 
 /// Returns the largest size up to `limit` that divides `extent`.

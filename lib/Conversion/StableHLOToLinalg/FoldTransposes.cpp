@@ -114,7 +114,7 @@ struct TransposeOfRescale : OpRewritePattern<stablehlo::TransposeOp> {
     if (!rescale || !rescale->hasOneUse())
       return failure();
     Operation *dot = rescale.getInput().getDefiningOp();
-    if (!dot || !getDims(dot))
+    if (!dot || !dot->hasOneUse() || !getDims(dot))
       return failure();
     Value input = stablehlo::TransposeOp::create(
         rewriter, op.getLoc(), op.getType(), rescale.getInput(),

@@ -392,7 +392,7 @@ bool KernelGroups::isWorthJoining(const KernelGroup &producer,
         producer.work + consumer.work > kMostBlockWork * volume(domain))))
     return false;
   // The sum of partials would take the tasks of what they are partials of.
-  if (!forBlocks && !small && domain.size() < producer.domain.size() &&
+  if (!small && domain.size() < producer.domain.size() &&
       consumer.work * kMuchMore <= producer.elements)
     return false;
   if (!domain.empty())

@@ -41,9 +41,7 @@ void fp8::buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
   if (layouts == PayloadLayouts::AlongK)
     pm.addNestedPass<func::FuncOp>(createSplitAttention());
   pm.addNestedPass<func::FuncOp>(createRecomputeElementwise());
-  FuseElementwiseOptions fuse;
-  fuse.forBlocks = layouts == PayloadLayouts::AlongK;
-  pm.addNestedPass<func::FuncOp>(createFuseElementwise(fuse));
+  pm.addNestedPass<func::FuncOp>(createFuseElementwise());
   pm.addPass(createBlockCanonicalizer());
   pm.addPass(createCSEPass());
   pm.addPass(createDealState());

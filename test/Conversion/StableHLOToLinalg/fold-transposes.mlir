@@ -76,3 +76,45 @@ func.func @stays(%x: tensor<8x4xf32>, %y: tensor<8x2xf32>, %z: tensor<8x2x3xf32>
   %3 = stablehlo.transpose %2, dims = [1, 0, 2] : (tensor<4x2x3xf32>) -> tensor<2x4x3xf32>
   return %0, %1, %3 : tensor<2x4xf32>, tensor<4x2xf32>, tensor<2x4x3xf32>
 }
+
+// -----
+
+// An operand of an attention: its transpose folds into the dots in the body, and a conversion stays.
+// CHECK: func.func @attention(%[[Q:.*]]: tensor<16x8xbf16>, %[[V:.*]]: tensor<16x8xf32>)
+// CHECK: %[[NARROW:.*]] = stablehlo.convert %[[V]] : (tensor<16x8xf32>) -> tensor<16x8xbf16>
+// CHECK: fp8.attention %[[Q]], %[[NARROW]]
+// CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<16x8xbf16>, %[[B:.*]]: tensor<16x8xbf16>):
+// CHECK-NEXT: %[[S:.*]] = stablehlo.dot_general %[[A]], %[[B]], contracting_dims = [1] x [1]
+// CHECK-NEXT: %[[O:.*]] = stablehlo.dot_general %[[S]], %[[B]], contracting_dims = [1] x [0]
+// CHECK-NEXT: fp8.yield %[[O]]
+func.func @attention(%q: tensor<16x8xbf16>, %v: tensor<16x8xf32>) -> tensor<16x8xbf16> {
+  %t = stablehlo.transpose %v, dims = [1, 0] : (tensor<16x8xf32>) -> tensor<8x16xf32>
+  %c = stablehlo.convert %t : (tensor<8x16xf32>) -> tensor<8x16xbf16>
+  %0 = fp8.attention %q, %c : (tensor<16x8xbf16>, tensor<8x16xbf16>) -> tensor<16x8xbf16> {
+  ^bb0(%a: tensor<16x8xbf16>, %b: tensor<8x16xbf16>):
+    %s = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<16x8xbf16>, tensor<8x16xbf16>) -> tensor<16x16xbf16>
+    %o = stablehlo.dot_general %s, %b, contracting_dims = [1] x [1] : (tensor<16x16xbf16>, tensor<8x16xbf16>) -> tensor<16x8xbf16>
+    fp8.yield %o : tensor<16x8xbf16>
+  }
+  return %0 : tensor<16x8xbf16>
+}
+
+// -----
+
+// Not only dots read this operand, and something else reads that transpose.
+// CHECK: func.func @attention_stays
+// CHECK-COUNT-2: stablehlo.transpose
+// CHECK: fp8.attention_backward
+// CHECK-NOT: transpose
+func.func @attention_stays(%q: tensor<16x8xf32>, %v: tensor<16x8xf32>) -> (tensor<16x8xf32>, tensor<8x16xf32>) {
+  %s = stablehlo.transpose %q, dims = [1, 0] : (tensor<16x8xf32>) -> tensor<8x16xf32>
+  %t = stablehlo.transpose %v, dims = [1, 0] : (tensor<16x8xf32>) -> tensor<8x16xf32>
+  %0 = fp8.attention_backward %s, %t : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<16x8xf32> {
+  ^bb0(%a: tensor<8x16xf32>, %b: tensor<8x16xf32>):
+    %n = stablehlo.negate %a : tensor<8x16xf32>
+    %d = stablehlo.dot_general %n, %b, contracting_dims = [0] x [0] : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<16x16xf32>
+    %o = stablehlo.dot_general %d, %b, contracting_dims = [1] x [1] : (tensor<16x16xf32>, tensor<8x16xf32>) -> tensor<16x8xf32>
+    fp8.yield %o : tensor<16x8xf32>
+  }
+  return %0, %t : tensor<16x8xf32>, tensor<8x16xf32>
+}

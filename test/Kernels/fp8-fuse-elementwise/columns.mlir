@@ -1,5 +1,4 @@
 // RUN: fp8-opt %s --fp8-fuse-elementwise --split-input-file | FileCheck %s
-// RUN: fp8-opt %s --fp8-fuse-elementwise=for-blocks --split-input-file | FileCheck %s --check-prefix=BLOCKS
 
 #in = affine_map<(c, b, r) -> (b, r, c)>
 #out = affine_map<(c, b, r) -> (c)>
@@ -15,11 +14,6 @@
 // CHECK: linalg.generic {indexing_maps = [#{{.*}}, #[[COLUMN]]], iterator_types = ["reduction", "parallel"]} ins(%[[PARTS]]
 // CHECK: arith.addf
 // CHECK: -> tensor<96xf32>
-// On a GPU columns have kernels of their own.
-// BLOCKS-LABEL: func.func @sum
-// BLOCKS: linalg.generic
-// BLOCKS-NOT: linalg.generic
-// BLOCKS: return
 func.func @sum(%x: tensor<8x256x96xf32>) -> tensor<96xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<96xf32>
@@ -96,4 +90,31 @@ func.func @stays(%x: tensor<4x128x96xf32>, %y: tensor<256x8x96xf32>, %z: tensor<
     linalg.yield %s : f32
   } -> tensor<96xf32>
   return %0, %1, %2 : tensor<96xf32>, tensor<96xf32>, tensor<96xf32>
+}
+
+// -----
+
+#in = affine_map<(c, b, r) -> (b, r, c)>
+#out = affine_map<(c, b, r) -> (c)>
+
+// An attention sums block by block.
+// CHECK-LABEL: func.func @attention
+// CHECK: fp8.attention
+// CHECK-COUNT-1: linalg.generic
+// CHECK-NOT: linalg.generic
+func.func @attention(%x: tensor<8x256x96xf32>) -> tensor<96xf32> {
+  %r = fp8.attention %x : (tensor<8x256x96xf32>) -> tensor<96xf32> {
+  ^bb0(%y: tensor<8x256x96xf32>):
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<96xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<96xf32>) -> tensor<96xf32>
+    %0 = linalg.generic {indexing_maps = [#in, #out], iterator_types = ["parallel", "reduction", "reduction"]}
+        ins(%y : tensor<8x256x96xf32>) outs(%f : tensor<96xf32>) {
+    ^bb1(%a: f32, %o: f32):
+      %s = arith.addf %o, %a : f32
+      linalg.yield %s : f32
+    } -> tensor<96xf32>
+    fp8.yield %0 : tensor<96xf32>
+  }
+  return %r : tensor<96xf32>
 }

@@ -13,7 +13,8 @@ def FoldTransposes : Pass<"fp8-fold-transposes"> {
     other dimension numbers. Both `stablehlo.dot_general` and `fp8.dot_general`
     read their operands in any layout, so no copy is left. JAX writes every
     weight gradient as the transpose of a dot; if the dot is rescaled
-    (`fp8.rescale`), the factors follow the dimensions.
+    (`fp8.rescale`), the factors follow the dimensions. The transpose of an
+    operand of an attention that only dots read moves into its body.
 
     Example:
 

@@ -185,7 +185,7 @@ def FP8_RoundOp : FP8_Op<"round"> {
     neighbours, the nearer one with the higher probability. The random numbers
     are those of `fp8.quantize`: a hash of `seed`, `tensor` and the element's
     index. As in a plain cast, finite values beyond the range overflow to
-    infinity; NaN and infinity do not change.
+    infinity; NaN stays NaN, and infinity does not change.
 
     Example:
 
