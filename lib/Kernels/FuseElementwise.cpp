@@ -405,6 +405,11 @@ struct SplitColumnReduction : OpRewritePattern<linalg::GenericOp> {
         op->getParentOfType<AttentionOp>() ||
         op->getParentOfType<AttentionBackwardOp>())
       return failure();
+    // Partial sums would be rounded to a narrow type.
+    auto element =
+        dyn_cast<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
+    if (element && element.getWidth() < 32)
+      return failure();
     std::optional<unsigned> loop = rowsOf(op);
     Operation *combiner = loop ? reductionCombiner(op, 0) : nullptr;
     if (!combiner)

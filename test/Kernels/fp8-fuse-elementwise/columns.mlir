@@ -62,12 +62,12 @@ func.func @amax(%x: tensor<2x512x64xf32>) -> tensor<1x1x64xf32> {
 #rows = affine_map<(c, b, r) -> (c, b, r)>
 #out = affine_map<(c, b, r) -> (c)>
 
-// These stay: few rows, partials of few rows, and sums along rows.
+// These stay: few rows, partials of few rows, sums along rows, and sums in a narrow type.
 // CHECK-LABEL: func.func @stays
-// CHECK-COUNT-3: linalg.generic
+// CHECK-COUNT-4: linalg.generic
 // CHECK-NOT: linalg.generic
-func.func @stays(%x: tensor<4x128x96xf32>, %y: tensor<256x8x96xf32>, %z: tensor<96x8x256xf32>)
-    -> (tensor<96xf32>, tensor<96xf32>, tensor<96xf32>) {
+func.func @stays(%x: tensor<4x128x96xf32>, %y: tensor<256x8x96xf32>, %z: tensor<96x8x256xf32>, %n: tensor<8x256x96xbf16>)
+    -> (tensor<96xf32>, tensor<96xf32>, tensor<96xf32>, tensor<96xbf16>) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<96xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<96xf32>) -> tensor<96xf32>
@@ -89,7 +89,16 @@ func.func @stays(%x: tensor<4x128x96xf32>, %y: tensor<256x8x96xf32>, %z: tensor<
     %s = arith.addf %o, %a : f32
     linalg.yield %s : f32
   } -> tensor<96xf32>
-  return %0, %1, %2 : tensor<96xf32>, tensor<96xf32>, tensor<96xf32>
+  %narrow = arith.constant 0.0 : bf16
+  %en = tensor.empty() : tensor<96xbf16>
+  %fn = linalg.fill ins(%narrow : bf16) outs(%en : tensor<96xbf16>) -> tensor<96xbf16>
+  %3 = linalg.generic {indexing_maps = [#in, #out], iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%n : tensor<8x256x96xbf16>) outs(%fn : tensor<96xbf16>) {
+  ^bb0(%a: bf16, %o: bf16):
+    %s = arith.addf %o, %a : bf16
+    linalg.yield %s : bf16
+  } -> tensor<96xbf16>
+  return %0, %1, %2, %3 : tensor<96xf32>, tensor<96xf32>, tensor<96xf32>, tensor<96xbf16>
 }
 
 // -----
