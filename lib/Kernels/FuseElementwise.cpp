@@ -396,6 +396,7 @@ struct SplitColumnReduction : OpRewritePattern<linalg::GenericOp> {
   static constexpr int64_t kMinRows = 1024;
   /// The fewest rows of a partial.
   static constexpr int64_t kMinInner = 64;
+  /// Fewer columns, with all rows, fit into a cache.
   static constexpr int64_t kMinColumns = 64;
 
   LogicalResult matchAndRewrite(linalg::GenericOp op,

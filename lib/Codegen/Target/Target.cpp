@@ -55,9 +55,22 @@ TargetInfo infoOf(const llvm::Triple &triple,
 } // namespace
 
 TargetInfo TargetInfo::of(CPUTargetAttr target) {
-  llvm::Triple triple(target.getTriple());
-  auto subtarget = getSubtarget(triple, target.getCpu(), target.getFeatures());
-  TargetInfo info = subtarget ? infoOf(triple, *subtarget) : TargetInfo();
+  // LLVM takes a tenth of a millisecond to describe a CPU, and passes ask for
+  // every kernel.
+  static std::mutex mutex;
+  static llvm::StringMap<TargetInfo> known;
+  std::string key = llvm::join_items(" ", target.getTriple(), target.getCpu(),
+                                     target.getFeatures());
+  std::lock_guard<std::mutex> lock(mutex);
+  auto [it, isNew] = known.try_emplace(key);
+  if (isNew) {
+    llvm::Triple triple(target.getTriple());
+    auto subtarget =
+        getSubtarget(triple, target.getCpu(), target.getFeatures());
+    if (subtarget)
+      it->second = infoOf(triple, *subtarget);
+  }
+  TargetInfo info = it->second;
   info.vectorBits = target.getVectorBits();
   return info;
 }

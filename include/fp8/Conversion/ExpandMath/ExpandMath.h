@@ -7,7 +7,6 @@
 #include "mlir/Pass/Pass.h"
 
 namespace mlir {
-class RewritePatternSet;
 namespace fp8 {
 
 #define GEN_PASS_DECL

@@ -1,8 +1,9 @@
 //===- ExpandCasts.cpp - f8 casts in integer arithmetic -------------------===//
 //
 // Branch-free code that is exact for every input and vectorizes: an encoder
-// that lets one f32 addition round at the last bit of the code, a decoder that
-// shifts bits into place and renormalizes subnormals by one f32 subtraction.
+// that lets one f32 addition round at the last bit of the code, or the addition
+// of a random number to its bits, and a decoder that shifts bits into place and
+// renormalizes subnormals by one f32 subtraction, or by a conversion from f16.
 //
 //===----------------------------------------------------------------------===//
 

@@ -26,7 +26,7 @@ Value expandF8ToF32(OpBuilder &builder, Location loc, Value value);
 Value expandF32ToF8(OpBuilder &builder, Location loc, Value value,
                     FloatType format);
 
-/// Converts an f32 scalar or vector to `format`, which is f8 or f16, with
+/// Converts an f32 scalar or vector to `format`, which is f8, f16 or bf16, with
 /// stochastic rounding: to the upper of two neighbours (in magnitude) if
 /// `random` / 2^24 (i32, from 0 to 2^24 - 1) is below the value's relative
 /// distance from the lower one. Only the upper 20 bits of `random` count for

@@ -22,8 +22,8 @@ def FP8ExpandCasts : Pass<"fp8-expand-casts"> {
     with its sign.
 
     In a module for a CPU with F16C, casts from f8E4M3FN and f8E5M2 take the way
-    of f16, which one instruction converts to f32, with the same results (but other bits
-    of a NaN).
+    of f16, which one instruction converts to f32, with the same results (but
+    other bits of a NaN).
 
     Other arithmetic on f8 is an error.
 
