@@ -16,6 +16,16 @@ namespace mlir {
 class OpBuilder;
 namespace fp8 {
 
+/// A loop of a tile that runs over the first `end` of its indices, which is
+/// only known at run time: a positive multiple of `kMultiple`, and at most the
+/// extent of the tile. Vectors, pairs of them along k, and register tiles leave
+/// no remainder.
+struct OpenLoop {
+  static constexpr int64_t kMultiple = 32;
+  unsigned loop = 0;
+  Value end;
+};
+
 /// One tile of a contraction.
 struct ContractionTile {
   /// The contraction, on memrefs of static shape and strides.
@@ -24,6 +34,8 @@ struct ContractionTile {
   SmallVector<Value> offsets;
   /// The extent of the tile, per loop dimension. It covers all of k.
   SmallVector<int64_t> sizes;
+  /// The loop whose end is only known at run time, if there is one.
+  std::optional<OpenLoop> open;
   /// Local buffers of the tile's own sizes that hold lhs and rhs; null where
   /// the operand is the op's own.
   std::array<Value, 2> localInputs;
@@ -40,10 +52,11 @@ struct ContractionTile {
 
 /// Returns the scratch bytes that emitContraction needs for tiles of these
 /// sizes. `localInputs` are the types of lhs and rhs where they are local
-/// buffers.
+/// buffers. The end of `open` need not be known yet.
 int64_t contractionScratchBytes(linalg::GenericOp op, ArrayRef<int64_t> sizes,
                                 const TargetInfo &target,
-                                std::array<Type, 2> localInputs = {});
+                                std::array<Type, 2> localInputs = {},
+                                const std::optional<OpenLoop> &open = {});
 
 /// Emits the tile as scf, vector, memref and arith operations. The order of the
 /// sum over k depends only on the tile's sizes and the target.

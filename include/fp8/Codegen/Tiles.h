@@ -3,6 +3,7 @@
 #ifndef FP8_CODEGEN_TILES_H
 #define FP8_CODEGEN_TILES_H
 
+#include "fp8/Codegen/Contraction.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/KeyBand.h"
@@ -13,25 +14,14 @@ namespace mlir::fp8 {
 /// the tasks.
 SmallVector<int64_t> cpuTileOf(KernelOp kernel, int64_t threads = 1);
 
-/// For which numbers of keys a tile of an attention with a causal mask or a
-/// window gets code of its own: multiples of `step`, `most` of them at the
-/// most. With n of them, (n + 1) / 2n of the products of a causal mask are
-/// computed. `windows` says whether a tile may begin with another key than the
-/// first.
-struct KeyCountLimits {
-  int64_t most, step;
-  bool windows;
-  /// Whether it can check that rows have a visible key.
-  bool checks;
-};
-constexpr KeyCountLimits kKeyCountsOfCPU = {12, 64, true, true},
-                         kKeyCountsOfGPU = {4, 256, false, false};
+/// Returns how many keys a tile of an attention with a causal mask or a window
+/// runs over at the most; nullopt if it runs over all of them in any case,
+/// since no keys are hidden or they are few.
+std::optional<int64_t> mostKeysOf(KernelOp kernel, ArrayRef<int64_t> tile);
 
-/// Returns these numbers; empty if there is only one. Tiles of more queries
-/// than `limits.step` need no number between theirs: `tile` is that of the
-/// domain, if it is known.
-SmallVector<int64_t> keyCountsOf(KernelOp kernel, KeyCountLimits limits,
-                                 ArrayRef<int64_t> tile = {});
+/// Tiles that do not run over all keys run over a multiple of this number of
+/// keys.
+constexpr int64_t kKeyStep = OpenLoop::kMultiple;
 
 /// A tile that begins with another key than the first begins with a multiple of
 /// this number, so that vectors of keys are in one line of the cache.

@@ -11,7 +11,8 @@ using namespace mlir::fp8::contraction;
 int64_t fp8::contractionScratchBytes(linalg::GenericOp op,
                                      ArrayRef<int64_t> sizes,
                                      const TargetInfo &target,
-                                     std::array<Type, 2> localInputs) {
+                                     std::array<Type, 2> localInputs,
+                                     const std::optional<OpenLoop> &open) {
   // The result may lie in the operation's own buffer, in a local one, or in a
   // buffer whose strides are not known here.
   Type outType = op.getDpsInits()[0].getType();
@@ -28,7 +29,8 @@ int64_t fp8::contractionScratchBytes(linalg::GenericOp op,
     all.push_back(own);
   int64_t bytes = 0;
   for (ArrayRef<int64_t> strides : all) {
-    FailureOr<Plan> plan = makePlan(op, sizes, localInputs, strides, target);
+    FailureOr<Plan> plan =
+        makePlan(op, sizes, open, localInputs, strides, target);
     if (succeeded(plan))
       bytes = std::max(bytes, plan->getScratchBytes());
   }
@@ -46,7 +48,8 @@ LogicalResult fp8::emitContraction(OpBuilder &builder, Location loc,
   for (unsigned i = 0; i < 2; ++i)
     if (tile.localInputs[i])
       localInputs[i] = tile.localInputs[i].getType();
-  FailureOr<Plan> plan = makePlan(op, tile.sizes, localInputs, strides, target);
+  FailureOr<Plan> plan =
+      makePlan(op, tile.sizes, tile.open, localInputs, strides, target);
   if (failed(plan))
     return op.emitError(
         "expected a contraction of memrefs of static shape and strides");

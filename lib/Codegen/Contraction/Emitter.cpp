@@ -30,11 +30,26 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::contraction;
 
+void Emitter::forEach(const Dim &dim, function_ref<void(Value)> body) {
+  forParts(dim, 1, [&](Value i, int64_t) { body(i); });
+}
+
+void Emitter::forParts(const Dim &dim, int64_t step,
+                       function_ref<void(Value, int64_t)> body) {
+  auto whole = [&](Value i) { body(i, step); };
+  if (dim.isOpen)
+    return forLoop(cst(0), openEnd, step, whole);
+  int64_t full = llvm::alignDown(dim.size, step);
+  forLoop(0, full, step, whole);
+  if (full != dim.size)
+    body(cst(full), dim.size - full);
+}
+
 void Emitter::forDims(ArrayRef<Dim> dims, Places places,
                       function_ref<void(Places)> body) {
   if (dims.empty())
     return body(places);
-  forLoop(0, dims[0].size, 1, [&](Value i) {
+  forEach(dims[0], [&](Value i) {
     forDims(dims.drop_front(), placing.moved(places, dims[0], i), body);
   });
 }
@@ -52,7 +67,7 @@ void Emitter::forOuterK(ArrayRef<Dim> dims, Places places,
   if (dims.empty())
     return body(places);
   Value outerFirst = first;
-  forLoop(0, dims[0].size, 1, [&](Value i) {
+  forEach(dims[0], [&](Value i) {
     first = alsoZero(outerFirst, i);
     forOuterK(dims.drop_front(), placing.moved(places, dims[0], i), body);
   });
@@ -105,6 +120,8 @@ LogicalResult Emitter::emit(const ContractionTile &tile) {
   if (failed(places))
     return failure();
   carveScratch(tile.scratch);
+  if (tile.open)
+    openEnd = tile.open->end;
   if (tile.accumulate)
     first = arith::ConstantOp::create(b, loc, b.getBoolAttr(false));
   if (plan.inTiles)
@@ -118,10 +135,13 @@ LogicalResult Emitter::emit(const ContractionTile &tile) {
 }
 
 void Emitter::blocks(Places places) {
+  // Any large odd multiple has the remainders of an open end.
+  int64_t extent = plan.k.isOpen ? 33 * OpenLoop::kMultiple : plan.k.size;
+  Value size = sizeOf(plan.k);
   if (plan.kc == plan.k.size)
-    return block(places, cst(0), cst(plan.kc), plan.k.size);
+    return block(places, cst(0), size, extent);
   Value outerFirst = first;
-  if (plan.fixedBlocks) {
+  if (plan.fixedBlocks && !plan.k.isOpen) {
     // Whole blocks, then the remainder: both have static extents.
     int64_t full = plan.k.size / plan.kc * plan.kc;
     forLoop(0, full, plan.kc, [&](Value k0) {
@@ -133,14 +153,14 @@ void Emitter::blocks(Places places) {
       block(places, cst(full), cst(rest), rest);
     }
   } else {
-    forLoop(0, plan.k.size, plan.kc, [&](Value k0) {
+    forLoop(cst(0), size, plan.kc, [&](Value k0) {
       first = alsoZero(outerFirst, k0);
       Value kEnd = cst(plan.kc);
-      if (plan.k.size % plan.kc) {
-        Value left = arith::SubIOp::create(b, loc, cst(plan.k.size), k0);
+      if (plan.k.isOpen || plan.k.size % plan.kc) {
+        Value left = arith::SubIOp::create(b, loc, size, k0);
         kEnd = arith::MinUIOp::create(b, loc, kEnd, left);
       }
-      block(places, k0, kEnd, plan.k.size);
+      block(places, k0, kEnd, extent);
     });
   }
   first = outerFirst;
@@ -158,11 +178,8 @@ void Emitter::block(Places places, Value k0, Value kEnd, int64_t extent) {
   int64_t step = plan.pack * plan.stepLanes();
   block.steps = div(add(kEnd, step - 1), step);
 
-  int64_t width = plan.panelColumns();
-  int64_t full = plan.n.size / width * width;
-  forLoop(0, full, width, [&](Value j) { panel(block, j, width); });
-  if (full != plan.n.size)
-    panel(block, cst(full), plan.n.size - full);
+  forParts(plan.n, plan.panelColumns(),
+           [&](Value j, int64_t columns) { panel(block, j, columns); });
 }
 
 void Emitter::placeLhs(const KBlock &block, Value i, RegisterTile &tile) {
@@ -202,7 +219,7 @@ void Emitter::panel(const KBlock &block, Value j, int64_t columns) {
   bool isOnly = plan.n.size <= plan.panelColumns();
   Ref next = at(block.places.data[rhs], add(j, columns), plan.n.strides[rhs]);
   Ref outColumn = at(block.places.data[2], j, plan.n.strides[2]);
-  auto rows = [&](Value i, int64_t count) {
+  forParts(plan.m, plan.rows, [&](Value i, int64_t count) {
     tile.rows = count;
     tile.out = at(outColumn, i, plan.m.strides[2]);
     if (plan.scaled[lhs])
@@ -213,9 +230,5 @@ void Emitter::panel(const KBlock &block, Value j, int64_t columns) {
     if (plan.packRhs && !isOnly)
       prefetchRhsPart(next, i, block.kEnd, columns);
     registerTile(tile);
-  };
-  int64_t full = plan.m.size / plan.rows * plan.rows;
-  forLoop(0, full, plan.rows, [&](Value i) { rows(i, plan.rows); });
-  if (full != plan.m.size)
-    rows(cst(full), plan.m.size - full);
+  });
 }

@@ -47,6 +47,14 @@ public:
 private:
   void carveScratch(Value scratch);
 
+  // Loops over one dimension.
+  Value sizeOf(const Dim &dim) { return dim.isOpen ? openEnd : cst(dim.size); }
+  void forEach(const Dim &dim, function_ref<void(Value)> body);
+  /// Calls `body` for each step and, with its static extent, for the remainder.
+  /// An open dimension has none.
+  void forParts(const Dim &dim, int64_t step,
+                function_ref<void(Value, int64_t)> body);
+
   // Loops around blocks.
   /// Emits loops over the whole extents of `dims` around `body`, with the
   /// references advanced.
@@ -149,6 +157,8 @@ private:
   std::array<Ref, 2> scaleLines;
   /// A static number with the same remainders as the current block of k.
   int64_t kExtent = 0;
+  /// The end of the open loop, if there is one.
+  Value openEnd;
   /// Whether this is the first block of k; null if there is only one.
   Value first;
 };

@@ -58,11 +58,13 @@ FailureOr<LoopInfo> LoopInfo::of(linalg::GenericOp op,
                                  const ContractionDims &dims,
                                  ArrayRef<int64_t> sizes,
                                  std::array<Type, 2> localInputs,
-                                 ArrayRef<int64_t> outStrides) {
+                                 ArrayRef<int64_t> outStrides,
+                                 const std::optional<OpenLoop> &open) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   LoopInfo loops;
   loops.sizes.assign(sizes.begin(), sizes.end());
   loops.extents = op.getStaticLoopRanges();
+  loops.open = open;
   for (unsigned i = 0; i < 2; ++i) {
     SmallVector<int64_t> own, ofScales;
     Type type =
@@ -104,6 +106,7 @@ static SmallVector<Dim> collectDims(ArrayRef<unsigned> dims,
     if (loops.sizes[d] != 1) {
       Dim dim;
       dim.size = loops.sizes[d];
+      dim.isOpen = loops.open && loops.open->loop == d;
       for (int j = 0; j < 3; ++j)
         dim.strides[j] = loops.strides[j][d];
       for (int j = 0; j < 2; ++j)
@@ -122,6 +125,8 @@ static SmallVector<Dim> collectDims(ArrayRef<unsigned> dims,
 
 /// Merges `outer` into `inner` if they nest in every operand.
 static bool mergeInto(Dim &inner, const Dim &outer, const LoopInfo &loops) {
+  if (inner.isOpen || outer.isOpen)
+    return false;
   bool innerWhole = true;
   for (int j = 0; j < 3; ++j)
     if (outer.strides[j] != inner.strides[j] * inner.size)

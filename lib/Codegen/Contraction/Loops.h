@@ -3,6 +3,7 @@
 #ifndef FP8_LIB_CODEGEN_CONTRACTION_LOOPS_H
 #define FP8_LIB_CODEGEN_CONTRACTION_LOOPS_H
 
+#include "fp8/Codegen/Contraction.h"
 #include "fp8/Kernels/ContractionDims.h"
 
 #include <array>
@@ -19,10 +20,18 @@ struct ScaleStep {
 /// and its steps in their scales.
 struct Dim {
   int64_t size = 1;
+  /// Whether it is an open loop, of which `size` only limits the end.
+  bool isOpen = false;
   std::array<int64_t, 3> strides = {0, 0, 0};
   std::array<ScaleStep, 2> scales = {};
   /// The merged loops, each with its stride in this dimension.
   SmallVector<std::pair<unsigned, int64_t>, 2> loops = {};
+
+  /// Returns whether steps of this size may be used, which leave no remainder
+  /// in an open loop.
+  bool isDividedBy(int64_t step) const {
+    return !isOpen || OpenLoop::kMultiple % step == 0;
+  }
 };
 
 /// Returns the stride of every loop dimension in an operand.
@@ -42,16 +51,18 @@ struct LoopInfo {
   SmallVector<int64_t> sizes, extents;
   std::array<SmallVector<int64_t>, 3> strides;
   std::array<SmallVector<ScaleStep>, 2> scales;
+  std::optional<OpenLoop> open;
 
   /// Returns the loops of a tile of `op`. `localInputs` replace the types of
   /// lhs and rhs where they are given. Fails for operands with unknown strides.
   static FailureOr<LoopInfo>
   of(linalg::GenericOp op, const ContractionDims &dims, ArrayRef<int64_t> sizes,
-     std::array<Type, 2> localInputs, ArrayRef<int64_t> outStrides);
+     std::array<Type, 2> localInputs, ArrayRef<int64_t> outStrides,
+     const std::optional<OpenLoop> &open = {});
 };
 
-/// Merges the dimensions of a group that nest in every operand. The result is
-/// sorted by stride, outermost first.
+/// Merges the dimensions of a group that nest in every operand; an open loop
+/// stays alone. The result is sorted by stride, outermost first.
 SmallVector<Dim> mergeDims(ArrayRef<unsigned> dims, const LoopInfo &loops,
                            unsigned sortOperand);
 

@@ -63,7 +63,7 @@ Value Emitter::packPair(Value x, Ref place, int64_t stride, bool hasSecond) {
 void Emitter::packScalars(Ref source, Dim dim, unsigned operand, Ref panel,
                           int64_t lineStride, int64_t kStride, Value kEnd) {
   int64_t k1 = plan.k.strides[operand];
-  forLoop(0, dim.size, 1, [&](Value i) {
+  forEach(dim, [&](Value i) {
     Ref from = at(source, i, dim.strides[operand]);
     Ref to = at(panel, i, lineStride);
     forSteps(kEnd, [&](Value k, bool hasSecond) {
@@ -80,7 +80,7 @@ void Emitter::clearLhsEnd(Ref panel, Value kEnd) {
   if (!plan.inTiles || kExtent % (plan.pack * kTileRows) == 0)
     return;
   Value lane = div(alignDown(kEnd, plan.pack * kTileRows), plan.pack);
-  forLoop(0, plan.m.size, 1, [&](Value i) {
+  forEach(plan.m, [&](Value i) {
     Ref line = at(at(panel, i, plan.lhsRowStride()), lane, 1);
     store(zeroVector(plan.lanes), line, plan.lanes);
   });
@@ -118,16 +118,12 @@ void Emitter::packTurnedSquare(Ref source, int64_t rows, int64_t depth,
 
 void Emitter::packTurnedLhs(Ref source, Ref panel, Value kEnd) {
   int64_t stride = plan.k.strides[plan.operand[0]];
-  auto rows = [&](Value i, int64_t count) {
+  forParts(plan.m, plan.lanes, [&](Value i, int64_t count) {
     forSquares(kEnd, [&](Value k, int64_t depth) {
       Ref to = at(at(panel, i, plan.lhsRowStride()), div(k, 2), 1);
       packTurnedSquare(at(at(source, i, 1), k, stride), count, depth, to);
     });
-  };
-  int64_t full = llvm::alignDown(plan.m.size, plan.lanes);
-  forLoop(0, full, plan.lanes, [&](Value i) { rows(i, plan.lanes); });
-  if (full != plan.m.size)
-    rows(cst(full), plan.m.size - full);
+  });
 }
 
 void Emitter::packRowMajorLhs(Ref source, Ref panel, Value kEnd) {
@@ -139,7 +135,7 @@ void Emitter::packRowMajorLhs(Ref source, Ref panel, Value kEnd) {
     clearLhsEnd(panel, kEnd);
     return packScalars(source, plan.m, lhs, panel, rowStride, 1, kEnd);
   }
-  forLoop(0, plan.m.size, 1, [&](Value i) {
+  forEach(plan.m, [&](Value i) {
     Ref from = at(source, i, plan.m.strides[lhs]);
     Ref to = at(panel, i, rowStride);
     forChunks(
@@ -158,15 +154,11 @@ void Emitter::packRowMajorLhs(Ref source, Ref panel, Value kEnd) {
 
 void Emitter::packLhsPanels(Ref source, Ref panel, Value kEnd) {
   unsigned lhs = plan.operand[0];
-  int64_t full = plan.m.size / plan.rows * plan.rows;
-  auto rows = [&](Value i, int64_t count) {
+  forParts(plan.m, plan.rows, [&](Value i, int64_t count) {
     // A line's last vector overlaps the next line, which is written later.
     packLines(at(source, i, plan.m.strides[lhs]), plan.k.strides[lhs],
               at(panel, i, plan.packedK()), count, kEnd, count);
-  };
-  forLoop(0, full, plan.rows, [&](Value i) { rows(i, plan.rows); });
-  if (full != plan.m.size)
-    rows(cst(full), plan.m.size - full);
+  });
 }
 
 void Emitter::packLhs(Ref source, Value kEnd) {
@@ -231,6 +223,7 @@ void Emitter::packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns) {
       });
     Dim line = plan.n;
     line.size = columns;
+    line.isOpen = false;
     return packScalars(source, line, rhs, panel, 1, width, kEnd);
   }
   auto squares = [&](Value j, int64_t count) {

@@ -103,9 +103,13 @@ static void chooseRegisterTile(Type lhsType, const TargetInfo &target,
   int64_t maxColumns = target.vectorBits == 512 ? 4 : 3;
   for (int64_t columns = 1; columns <= std::min(maxColumns, vectors);
        ++columns) {
+    if (!plan.n.isDividedBy(columns * plan.lanes))
+      continue;
     int64_t maxRows = std::min<int64_t>(
         {(registers - columns - 1) / columns, plan.m.size, 16});
     for (int64_t rows = 1; rows <= maxRows; ++rows) {
+      if (!plan.m.isDividedBy(rows))
+        continue;
       double cost = costOfTile(plan.m.size, vectors, rows, columns);
       // Panels of few rows waste lanes while packing.
       if (hasAdjacentRows(plan))
@@ -221,6 +225,7 @@ static void chooseScratch(Type rhsType, const TargetInfo &target, Plan &plan) {
 
 FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
                                       ArrayRef<int64_t> sizes,
+                                      const std::optional<OpenLoop> &open,
                                       std::array<Type, 2> localInputs,
                                       ArrayRef<int64_t> outStrides,
                                       const TargetInfo &target) {
@@ -228,7 +233,7 @@ FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
   if (failed(dims))
     return failure();
   FailureOr<LoopInfo> loops =
-      LoopInfo::of(op, *dims, sizes, localInputs, outStrides);
+      LoopInfo::of(op, *dims, sizes, localInputs, outStrides, open);
   if (failed(loops))
     return failure();
   Plan plan;
@@ -256,6 +261,10 @@ FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
                  plan.k.size >= 2 * kTileRows;
   chooseRegisterTile(lhsType, target, plan);
   chooseBlocks(op, plan);
+  // All blocks have the remainders of the last one.
+  if (plan.k.isOpen && plan.kc < plan.k.size &&
+      plan.kc % OpenLoop::kMultiple != 0)
+    return failure();
   chooseLhsForm(lhsType, plan);
   chooseScratch(rhsType, target, plan);
   return plan;

@@ -5,6 +5,7 @@
 
 #include "Loops.h"
 
+#include "fp8/Codegen/Contraction.h"
 #include "fp8/Codegen/Target.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -74,8 +75,10 @@ struct Plan {
 
 /// Returns the plan of a tile of `op` whose result has these strides.
 /// `localInputs` replace the types of lhs and rhs where they are given. Fails
-/// if `op` is not a contraction or an operand has unknown strides.
+/// if `op` is not a contraction, an operand has unknown strides, or blocks of k
+/// do not fit an open loop.
 FailureOr<Plan> makePlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
+                         const std::optional<OpenLoop> &open,
                          std::array<Type, 2> localInputs,
                          ArrayRef<int64_t> outStrides,
                          const TargetInfo &target);

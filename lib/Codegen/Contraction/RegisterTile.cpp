@@ -12,7 +12,7 @@ using namespace mlir::fp8;
 using namespace mlir::fp8::contraction;
 
 void Emitter::gatherScales(Ref from, unsigned operand, const Dim &dim, Ref to) {
-  forLoop(0, dim.size, 1, [&](Value i) {
+  forEach(dim, [&](Value i) {
     Ref source = placing.scaleAt(from, dim, operand, i);
     Value scale = memref::LoadOp::create(b, loc, source.memref, source.index);
     if (!scale.getType().isF32())

@@ -107,6 +107,8 @@ private:
   Value prepareArguments() override;
   LogicalResult emitTasks(Value first) override;
   LogicalResult emitParts() override;
+  LogicalResult emitPartsByKeys() override;
+  LogicalResult emitFewKeys(Value seen, ArrayRef<int64_t> counts);
   int64_t dotScratchBytes(linalg::GenericOp op,
                           ArrayRef<int64_t> sizes) override;
   std::array<int64_t, 2> alignmentsOf(linalg::GenericOp op) const;

@@ -4,6 +4,7 @@
 #include "Alignment.h"
 #include "BlockLowering.h"
 #include "FastSoftmax.h"
+#include "KeyCounts.h"
 #include "Reciprocals.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
@@ -129,16 +130,13 @@ private:
     SmallVector<int64_t> aligned = alignments->of(kernel);
     std::string name = kernel.getSymName().str();
     bool inOrder = kernel.getBlock().has_value();
-    SmallVector<int64_t> keys = keyCountsOf(kernel, kKeyCountsOfGPU);
-    std::optional<KeyBand> band;
-    if (!keys.empty())
-      band = KeyBand::find(kernel.getBody().front(), kKeyCountsOfGPU.checks);
+    KeyCounts keys = KeyCounts::of(kernel);
     allowFastSoftmax(kernel);
     func::FuncOp func = moveToFunction(builder, kernel, name);
     kernel.erase();
     BlockLowering lowering(func, domain, plan, inOrder, info, aligned);
-    if (band)
-      lowering.setKeyCounts(*band, keys);
+    if (!keys.counts.empty())
+      lowering.setKeyCounts(*keys.band, keys.counts);
     if (processors > 0)
       lowering.setProcessors(processors);
     if (failed(lowering.run()))

@@ -3,6 +3,7 @@
 #include "Alignment.h"
 #include "BlockLowering.h"
 #include "DotPlan.h"
+#include "KeyCounts.h"
 #include "SimplifyAttention.h"
 #include "StageTransposes.h"
 #include "TransposeTile.h"
@@ -10,7 +11,6 @@
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Target.h"
 #include "fp8/Codegen/Tiles.h"
-#include "fp8/Kernels/KeyBand.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -326,8 +326,7 @@ public:
         continue;
       if (isAttention(kernel))
         simplifyAttention(kernel);
-      keyCounts = keyCountsOf(kernel, kKeyCountsOfGPU);
-      band = KeyBand::find(kernel.getBody().front(), kKeyCountsOfGPU.checks);
+      keys = KeyCounts::of(kernel);
       FailureOr<GPUPlanAttr> plan = planOf(kernel, GPUInfo::of(*target));
       if (failed(plan))
         return signalPassFailure();
@@ -351,8 +350,8 @@ private:
       aligned = alignments->of(kernel);
     BlockLowering lowering(kernel, kernel.getDomain(), plan,
                            kernel.getBlock().has_value(), info, aligned);
-    if (!keyCounts.empty())
-      lowering.setKeyCounts(*band, keyCounts);
+    if (!keys.counts.empty())
+      lowering.setKeyCounts(*keys.band, keys.counts);
     return lowering;
   }
 
@@ -673,9 +672,7 @@ private:
   /// The CPU's tile of the current kernel, which determines how sums are split.
   SmallVector<int64_t> sumTile;
   /// The numbers of keys for which it has code; empty if no mask hides keys.
-  SmallVector<int64_t> keyCounts;
-  /// The keys that a mask hides from the current kernel, if it has one.
-  std::optional<KeyBand> band;
+  KeyCounts keys;
 };
 
 } // namespace

@@ -273,30 +273,21 @@ int64_t fp8::windowOf(KernelOp kernel, const KeyBand &band,
       kernel.getBlock() && band.queryLoop + 1 == kernel.getDomain().size();
   int64_t queries = isInOrder ? *kernel.getBlock() : tile[band.queryLoop];
   int64_t seen = queries + band.last - *band.first;
-  return std::min<int64_t>(
-      band.numKeys, llvm::alignTo(seen + kFirstKeyStep - 1, kFirstKeyStep));
+  return std::min<int64_t>(band.numKeys,
+                           llvm::alignTo(seen + kFirstKeyStep - 1, kKeyStep));
 }
 
-SmallVector<int64_t> fp8::keyCountsOf(KernelOp kernel, KeyCountLimits limits,
-                                      ArrayRef<int64_t> tile) {
+std::optional<int64_t> fp8::mostKeysOf(KernelOp kernel,
+                                       ArrayRef<int64_t> tile) {
   std::optional<KeyBand> band =
-      KeyBand::find(kernel.getBody().front(), limits.checks);
-  SmallVector<int64_t> counts;
-  if (band && band->keyLoop)
-    return {band->numKeys};
-  if (!band)
-    return counts;
-  int64_t most = limits.windows ? windowOf(kernel, *band, tile) : band->numKeys;
-  int64_t queries = tile.empty() ? 1 : tile[band->queryLoop];
-  int64_t step =
-      llvm::alignTo(llvm::divideCeil(most, limits.most),
-                    llvm::alignTo(std::max<int64_t>(queries, 1), limits.step));
-  if (most <= step && most == band->numKeys)
-    return counts;
-  for (int64_t count = step; count < most; count += step)
-    counts.push_back(count);
-  counts.push_back(most);
-  return counts;
+      KeyBand::find(kernel.getBody().front(), /*mayCheck=*/true);
+  if (!band || band->keyLoop)
+    return band ? std::optional(band->numKeys) : std::nullopt;
+  int64_t most = windowOf(kernel, *band, tile);
+  int64_t fewest = std::max(tile[band->queryLoop], kKeyStep);
+  if (most == band->numKeys && most <= fewest)
+    return std::nullopt;
+  return most;
 }
 
 namespace {
@@ -314,8 +305,8 @@ public:
       if (kernel.isExternal() || kernel.getPlan())
         continue;
       SmallVector<int64_t> tile = cpuTileOf(kernel, threads);
-      kernel.setPlanAttr(CPUPlanAttr::get(
-          &getContext(), tile, keyCountsOf(kernel, kKeyCountsOfCPU, tile)));
+      kernel.setPlanAttr(
+          CPUPlanAttr::get(&getContext(), tile, mostKeysOf(kernel, tile)));
     }
   }
 };

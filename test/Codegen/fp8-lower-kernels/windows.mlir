@@ -10,26 +10,35 @@
 #s = affine_map<(q, k) -> (q, k)>
 #r = affine_map<(q, k) -> (q)>
 
-// Tiles that see the first 64 keys have code of their own. All others run over
-// 192 keys from a multiple of 16 on, and so do the loops over their scores,
-// which hold no other keys.
+// Tiles run over the keys from a multiple of 16, shortly before the first that
+// they see, up to the last one, in multiples of 32: dots along keys in steps of a
+// vector or of one, maxima and exponentials in vectors. These are no more than
+// 192, and the scores of a tile hold no others.
 // CHECK-LABEL: func.func private @window
 // CHECK-SAME: (%[[TASK:.*]]: index
 // CHECK: memref.view {{.*}} to memref<64x192xf32>
 // CHECK: %[[SEEN:.*]] = arith.addi %[[QUERY:.*]], %c64
-// CHECK: %[[FEW:.*]] = arith.cmpi ule, %[[SEEN]], %c64
-// CHECK: scf.if %[[FEW]]
-// CHECK: else
 // CHECK: %[[BEFORE:.*]] = arith.addi %[[QUERY]], %c-99
 // CHECK: %[[KEY:.*]] = arith.maxsi %[[BEFORE]], %c0
 // CHECK: %[[STEP:.*]] = arith.divui %[[KEY]], %c16
 // CHECK: %[[BEGIN:.*]] = arith.muli %[[STEP]], %c16
 // CHECK: %[[FIRST:.*]] = arith.minsi %[[BEGIN]], %c320
-// CHECK: scf.for %[[I:.*]] = %c0{{.*}} to %c192{{.*}} step %c16
+// CHECK: %[[OWN_SEEN:.*]] = arith.subi %[[SEEN]], %[[FIRST]]
+// CHECK: %[[MORE:.*]] = arith.addi %[[OWN_SEEN]], %c31
+// CHECK: %[[LEAST:.*]] = arith.maxsi %[[MORE]], %[[C32:.*]] : index
+// CHECK: %[[STEPS:.*]] = arith.divui %[[LEAST]], %[[C32]] : index
+// CHECK: %[[KEYS:.*]] = arith.muli %[[STEPS]], %[[C32]] : index
+// CHECK: %[[END:.*]] = arith.minui %[[KEYS]], %c192
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %[[END]] step %c16
+// CHECK: scf.for %[[I:.*]] = %c0{{.*}} to %[[END]] step %c16{{.*}} -> (vector<16xf32>)
 // CHECK-NEXT: %[[AT:.*]] = arith.addi %[[I]], %[[FIRST]]
 // CHECK: %[[OWN:.*]] = arith.subi %[[AT]], %[[FIRST]]
 // CHECK: vector.load %{{.*}}[%{{.*}}, %[[OWN]]] : memref<64x192xf32>
-fp8.kernel @window(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, write %y: memref<512x64xf32>) domain = [512] plan = #fp8.cpu_plan<tile = [64], keys = [64, 192]> {
+// CHECK: arith.maximumf
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %[[END]] step %c16
+// CHECK: math.exp
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %[[END]] step %c1{{.*}} -> (vector<8xf32>
+fp8.kernel @window(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, write %y: memref<512x64xf32>) domain = [512] plan = #fp8.cpu_plan<tile = [64], keys = 192> {
   %zero = arith.constant 0.0 : f32
   %inf = arith.constant 0xFF800000 : f32
   %low = arith.constant -1.0e+30 : f32
@@ -85,9 +94,11 @@ fp8.kernel @window(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, wri
 
 
 // Data hide keys, too. If the maximum of a row says that it has no visible key,
-// the tile runs over all keys.
+// the tile begins again and runs over all keys.
 // CHECK-LABEL: func.func private @padded
-// CHECK: %[[DONE:.*]] = scf.if %{{.*}} -> (i1)
+// CHECK: %[[SEEN:.*]] = arith.minui %{{.*}}, %c512
+// CHECK: scf.while (%[[END:.*]] = %[[SEEN]])
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %[[END]] step
 // CHECK: arith.maximumf
 // CHECK: %[[ALL:.*]] = scf.for %{{.*}} = %c0{{.*}} to %c64{{.*}} iter_args(%[[SOFAR:.*]] = %true{{.*}}) -> (i1)
 // CHECK: %[[LEAST:.*]] = arith.constant -5.000000e+08 : f32
@@ -95,17 +106,13 @@ fp8.kernel @window(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, wri
 // CHECK: %[[SO_DO_ALL:.*]] = arith.andi %[[SOFAR]], %[[SEES]]
 // CHECK: scf.yield %[[SO_DO_ALL]]
 // CHECK: %[[SEE:.*]] = arith.andi %{{.*}}, %[[ALL]]
-// CHECK: scf.if %[[SEE]]
+// CHECK: %[[WHOLE:.*]] = arith.cmpi eq, %[[END]], %c512
+// CHECK: %[[ENOUGH:.*]] = arith.ori %[[SEE]], %[[WHOLE]]
+// CHECK: scf.if %[[ENOUGH]]
 // CHECK: math.exp
-// CHECK: scf.yield %[[SEE]] : i1
-// CHECK-NEXT: } else {
-// CHECK-NEXT: %[[FALSE:.*]] = arith.constant false
-// CHECK-NEXT: scf.yield %[[FALSE]]
-// CHECK: scf.if %[[DONE]] {
-// CHECK-NEXT: } else {
-// CHECK: arith.maximumf
-// CHECK: math.exp
-fp8.kernel @padded(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, read %ids: memref<512xi32>, write %y: memref<512x64xf32>) domain = [512] plan = #fp8.cpu_plan<tile = [64], keys = [256, 512]> {
+// CHECK: %[[AGAIN:.*]] = arith.xori %[[ENOUGH]], %true
+// CHECK: scf.condition(%[[AGAIN]]) %c512
+fp8.kernel @padded(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, read %ids: memref<512xi32>, write %y: memref<512x64xf32>) domain = [512] plan = #fp8.cpu_plan<tile = [64], keys = 512> {
   %zero = arith.constant 0.0 : f32
   %inf = arith.constant 0xFF800000 : f32
   %low = arith.constant -1.0e+30 : f32

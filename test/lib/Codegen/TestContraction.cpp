@@ -92,7 +92,8 @@ struct TestContraction
         }
     int64_t bytes = 0;
     for (ArrayRef<int64_t> variant : variants)
-      bytes = std::max(bytes, contractionScratchBytes(op, variant, target));
+      bytes = std::max(bytes, contractionScratchBytes(op, variant, target, {},
+                                                      openLoopOf(dims)));
     Location loc = op.getLoc();
     Value scratch = memref::AllocOp::create(
         builder, loc, MemRefType::get({bytes}, builder.getI8Type()),
@@ -103,6 +104,25 @@ struct TestContraction
     memref::DeallocOp::create(builder, loc, scratch);
     op.erase();
     return success();
+  }
+
+  /// Returns the loop that is to be open, if there is one.
+  std::optional<OpenLoop> openLoopOf(const ContractionDims &dims) {
+    if (open.empty())
+      return std::nullopt;
+    ArrayRef<unsigned> group = open == "m"   ? dims.m
+                               : open == "n" ? dims.n
+                                             : dims.k;
+    return OpenLoop{group.back(), nullptr};
+  }
+
+  /// Returns `end` from memory, where no pass of MLIR finds it.
+  static Value hide(OpBuilder &builder, Location loc, int64_t end) {
+    Value place = memref::AllocaOp::create(
+        builder, loc, MemRefType::get({}, builder.getIndexType()));
+    Value value = arith::ConstantIndexOp::create(builder, loc, end);
+    memref::StoreOp::create(builder, loc, value, place, ValueRange());
+    return memref::LoadOp::create(builder, loc, place, ValueRange());
   }
 
   LogicalResult tile(OpBuilder &builder, linalg::GenericOp op,
@@ -147,6 +167,9 @@ struct TestContraction
     tile.offsets.assign(offsets.begin(), offsets.end());
     tile.sizes.assign(sizes.begin(), sizes.end());
     tile.scratch = scratch;
+    tile.open = openLoopOf(*inferContractionDims(op));
+    if (tile.open)
+      tile.open->end = hide(builder, loc, sizes[tile.open->loop]);
     tile.out = op.getDpsInits()[0];
     if (!localOut)
       return emitContraction(builder, loc, tile, target);
@@ -191,6 +214,10 @@ struct TestContraction
   Option<int64_t> tileN{
       *this, "tile-n", llvm::cl::init(0),
       llvm::cl::desc("Tile of the last n dimension (0: all)")};
+  Option<std::string> open{
+      *this, "open",
+      llvm::cl::desc("Group whose last dimension ends at run time: m, n or k; "
+                     "its extent must be a multiple of 32")};
   Option<bool> tileBatch{*this, "tile-batch", llvm::cl::init(false),
                          llvm::cl::desc("One tile per batch element")};
   Option<bool> localOut{*this, "local-out", llvm::cl::init(false),

@@ -14,6 +14,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 
+#include <numeric>
+
 namespace mlir::fp8::lowering {
 
 /// A local buffer of the kernel, as large as one tile.
@@ -42,6 +44,8 @@ Lifetime lifetimeOf(Value buffer, const TileParts &parts,
 struct ReductionLoop {
   unsigned loop;
   int64_t extent, step = 1;
+  /// The extent, if `extent` only limits it; null otherwise.
+  Value open = nullptr;
   int64_t count() const { return llvm::divideCeil(extent, step); }
 };
 
@@ -68,11 +72,12 @@ struct SumBlocks {
     return counts;
   }
   /// Returns the loops of a block that has `extent` iterations of the split
-  /// loop.
-  SmallVector<ReductionLoop> loopsOfBlock(int64_t extent) const {
+  /// loop, or at run time `open` if that is not null.
+  SmallVector<ReductionLoop> loopsOfBlock(int64_t extent,
+                                          Value open = nullptr) const {
     SmallVector<ReductionLoop> loops;
     if (split)
-      loops.push_back({split->loop, extent, split->step});
+      loops.push_back({split->loop, extent, split->step, open});
     llvm::append_range(loops, rest);
     return loops;
   }
@@ -86,16 +91,29 @@ bool isLongSum(ArrayRef<ReductionLoop> order);
 /// Returns true for a float sum, whose bits depend on the order of its terms.
 bool isFloatSum(Operation *combiner);
 
-/// Returns the loops over which a nest sums, from outermost to innermost.
-SmallVector<ReductionLoop> sumLoops(const Nest &nest,
-                                    ArrayRef<int64_t> extents);
-
 /// The loops of a nest.
 struct Loops {
   SmallVector<Value> lower; // first index per loop
   SmallVector<int64_t> extent;
   SmallVector<Value> index; // current index per loop
+  /// The loop whose extent is only limited by the one above.
+  std::optional<OpenLoop> open;
+
+  Value openEnd(unsigned loop) const {
+    return open && open->loop == loop ? open->end : nullptr;
+  }
+  /// Returns how many lanes of at most `lanes` leave no remainder in the loop,
+  /// if it is open.
+  int64_t lanesIn(unsigned loop, int64_t lanes) const {
+    lanes = std::max<int64_t>(std::min(lanes, extent[loop]), 1);
+    return openEnd(loop) ? std::gcd(lanes, OpenLoop::kMultiple) : lanes;
+  }
 };
+
+/// Returns the loops over which a nest sums, from outermost to innermost.
+SmallVector<ReductionLoop> sumLoops(const Nest &nest,
+                                    ArrayRef<int64_t> extents);
+SmallVector<ReductionLoop> sumLoops(const Nest &nest, const Loops &loops);
 
 /// Emits the loops of one task in place of the structured ops of a kernel. This
 /// class contains what is the same on every target: the nests, the order of
@@ -116,10 +134,10 @@ public:
   }
   virtual ~KernelLowering() = default;
 
-  /// Lets tiles run over the smallest of these numbers of keys that covers the
-  /// keys their queries see, from the first key on; if none does, over the last
-  /// number of keys from the first key that they see. If the domain divides the
-  /// keys, tiles only run the blocks in which some query sees some key.
+  /// Lets tiles run over no more than the last of these numbers of keys, which
+  /// covers the keys that their queries see; `emitPartsByKeys` says over how
+  /// many of them. If the domain divides the keys, tiles only run the blocks in
+  /// which some query sees some key.
   void setKeyCounts(const KeyBand &keys, ArrayRef<int64_t> counts) {
     band = keys;
     if (!keys.keyLoop)
@@ -184,7 +202,7 @@ protected:
   LogicalResult emitTiles(unsigned loop, SmallVectorImpl<Value> &offsets,
                           SmallVectorImpl<int64_t> &sizes,
                           ArrayRef<Value> tileIndex);
-  Value firstSeenKey(int64_t count);
+  Value seenKeys();
   Value firstBlock();
   Value seenEnd();
   LogicalResult emitBlocks(SmallVectorImpl<Value> &offsets,
@@ -194,13 +212,12 @@ protected:
   LogicalResult emitTile(ArrayRef<Value> offsets, ArrayRef<int64_t> sizes);
   virtual LogicalResult emitParts() { return emitParts(0, parts.size()); }
   LogicalResult emitParts(size_t first, size_t end);
-  Value rowsSeeKeys(OpOperand &operand);
-  unsigned partsBeforeCheck() const;
-  FailureOr<Value> emitCheckedParts();
-  FailureOr<Value> emitKeys(int64_t count, Value first);
-  FailureOr<Value> emitFewKeys(Value seen, ArrayRef<int64_t> counts);
-  LogicalResult emitPartsByKeys();
+  /// Emits the parts for the keys that the queries of the tile see.
+  virtual LogicalResult emitPartsByKeys() = 0;
+  /// Calls `visit` with every setting of the current keys.
+  virtual void forEachKeySetting(function_ref<void()> visit);
   std::optional<unsigned> keyLoopOf(linalg::GenericOp op) const;
+  std::optional<OpenLoop> openLoopOf(linalg::GenericOp op) const;
   SmallVector<int64_t> extentsOf(linalg::GenericOp op,
                                  ArrayRef<int64_t> sizes) const;
   MemRefType tileType(const Local &local, ArrayRef<int64_t> sizes) const;
@@ -239,9 +256,14 @@ protected:
                                           ArrayRef<Operation *> combiners,
                                           int64_t width);
   using ReductionBody = function_ref<SmallVector<Value>(ValueRange)>;
-  SmallVector<Value>
-  emitLoop(int64_t begin, int64_t end, int64_t step, ValueRange carried,
-           function_ref<SmallVector<Value>(Value, ValueRange)> body);
+  using LoopBody = function_ref<SmallVector<Value>(Value, ValueRange)>;
+  SmallVector<Value> emitLoop(Value begin, Value end, int64_t step,
+                              ValueRange carried, LoopBody body);
+  SmallVector<Value> emitLoop(int64_t begin, int64_t end, int64_t step,
+                              ValueRange carried, LoopBody body) {
+    return emitLoop(constantIndex(begin), constantIndex(end), step, carried,
+                    body);
+  }
   SmallVector<Value> emitReductionLoops(Loops &loops,
                                         ArrayRef<ReductionLoop> order,
                                         ValueRange accumulators,
@@ -323,8 +345,12 @@ protected:
   // The current tile.
   SmallVector<Value> tileOffsets;
   SmallVector<int64_t> tileSizes;
-  /// The keys that it runs over, if its queries do not see all keys.
+  /// The keys that it runs over, if its queries do not see all keys. If they
+  /// are open, that is how many they are at the most.
   std::optional<int64_t> numKeys;
+  /// Set if the number of keys is only known at run time; its end is null while
+  /// the kernel is planned.
+  std::optional<OpenLoop> openKeys;
   /// The first of them; null if that is the first key.
   Value firstKey;
   /// Values in registers that earlier ops of the nest have written, per buffer,

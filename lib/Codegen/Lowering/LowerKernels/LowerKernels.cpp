@@ -69,11 +69,13 @@ public:
   }
 
 private:
-  /// Returns whether a tile needs no more than `count` keys.
+  /// Returns whether a tile needs no more than `count` keys, and can run over
+  /// that many.
   static bool covers(KernelOp kernel, const KeyBand &band,
                      ArrayRef<int64_t> tile, int64_t count) {
-    return count == band.numKeys || (!band.keyLoop && count < band.numKeys &&
-                                     windowOf(kernel, band, tile) <= count);
+    if (band.keyLoop || count >= band.numKeys)
+      return count == band.numKeys && (band.keyLoop || count >= kKeyStep);
+    return count % kKeyStep == 0 && windowOf(kernel, band, tile) <= count;
   }
 
   static LogicalResult lower(KernelOp kernel, const TargetInfo &target) {
@@ -83,21 +85,21 @@ private:
           "expected a body and a plan: run --fp8-plan-tiles first");
     SmallVector<int64_t> domain(kernel.getDomain());
     std::optional<int64_t> block = kernel.getBlock();
-    SmallVector<int64_t> tile(plan.getTile()), keys(plan.getKeys());
+    SmallVector<int64_t> tile(plan.getTile());
+    std::optional<int64_t> keys = plan.getKeys();
     std::optional<KeyBand> band;
-    if (!keys.empty()) {
-      band = KeyBand::find(kernel.getBody().front(), kKeyCountsOfCPU.checks);
-      if (!band || !covers(kernel, *band, tile, keys.back()))
+    if (keys) {
+      band = KeyBand::find(kernel.getBody().front(), /*mayCheck=*/true);
+      if (!band || !covers(kernel, *band, tile, *keys))
         return kernel.emitOpError("expected an attention with a causal mask or "
-                                  "a window, of as many keys as its plan has "
-                                  "last");
+                                  "a window, and keys that its plan covers");
     }
     unsigned numArguments = kernel.getNumArguments();
     SmallVector<unsigned> unchanged = unchangedScalars(kernel);
     func::FuncOp func = toFunction(kernel);
     TaskLowering lowering(func, domain, tile, block, target);
     if (band)
-      lowering.setKeyCounts(*band, keys);
+      lowering.setKeyCounts(*band, *keys);
     if (failed(lowering.run()))
       return failure();
     // LLVM may load them before loops then, and compute there what follows from

@@ -16,6 +16,14 @@ SmallVector<ReductionLoop> lowering::sumLoops(const Nest &nest,
   return order;
 }
 
+SmallVector<ReductionLoop> lowering::sumLoops(const Nest &nest,
+                                              const Loops &loops) {
+  SmallVector<ReductionLoop> order = sumLoops(nest, loops.extent);
+  for (ReductionLoop &loop : order)
+    loop.open = loops.openEnd(loop.loop);
+  return order;
+}
+
 /// Emits a reduction whose vector loop is parallel or missing, so that each
 /// lane has a whole accumulator. Without accumulators, this is the elementwise
 /// case.
@@ -26,7 +34,7 @@ void KernelLowering::emitReduction(const Nest &nest, Loops &loops,
   for (auto [op, output] : accumulators.outputs)
     start.push_back(initialValue(op, output, nest, loops, lanes));
   SmallVector<Value> results =
-      emitBlockedSums(loops, sumLoops(nest, loops.extent), start,
+      emitBlockedSums(loops, sumLoops(nest, loops), start,
                       accumulators.combiners, [&](ValueRange running) {
                         return emitBody(nest, loops, lanes, running);
                       });

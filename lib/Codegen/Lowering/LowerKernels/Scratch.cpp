@@ -109,12 +109,16 @@ void KernelLowering::collectLocals() {
       dotBytes = std::max(dotBytes, dotScratchBytes(generic, sizes));
     };
     forEachTileSize(visit);
-    for (int64_t count : keyCounts) {
-      numKeys = count;
-      forEachTileSize(visit);
-    }
-    numKeys.reset();
+    forEachKeySetting([&] { forEachTileSize(visit); });
   }
+}
+
+void KernelLowering::forEachKeySetting(function_ref<void()> visit) {
+  for (int64_t count : keyCounts) {
+    numKeys = count;
+    visit();
+  }
+  numKeys.reset();
 }
 
 /// Checks that every writer of a local writes exactly the tile that it holds.

@@ -58,12 +58,11 @@ Value KernelLowering::reduceLanes(Value vector, Operation *combiner) {
 }
 
 /// Emits a loop with carried values; `body` gets the offset of its iteration.
-SmallVector<Value> KernelLowering::emitLoop(
-    int64_t begin, int64_t end, int64_t step, ValueRange carried,
-    function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-  auto forOp =
-      scf::ForOp::create(builder, loc, constantIndex(begin), constantIndex(end),
-                         constantIndex(step), carried);
+SmallVector<Value> KernelLowering::emitLoop(Value begin, Value end,
+                                            int64_t step, ValueRange carried,
+                                            LoopBody body) {
+  auto forOp = scf::ForOp::create(builder, loc, begin, end, constantIndex(step),
+                                  carried);
   OpBuilder::InsertionGuard guard(builder);
   Block *block = forOp.getBody();
   if (!block->empty() && isa<scf::YieldOp>(block->back()))
@@ -83,8 +82,9 @@ KernelLowering::emitReductionLoops(Loops &loops, ArrayRef<ReductionLoop> order,
   if (order.empty())
     return body(accumulators);
   const ReductionLoop &loop = order.front();
+  Value end = loop.open ? loop.open : constantIndex(loop.extent);
   return emitLoop(
-      0, loop.extent, loop.step, accumulators,
+      constantIndex(0), end, loop.step, accumulators,
       [&](Value offset, ValueRange running) {
         loops.index[loop.loop] =
             arith::AddIOp::create(builder, loc, offset, loops.lower[loop.loop]);
@@ -182,23 +182,35 @@ SmallVector<Value> KernelLowering::emitSumBlocks(
 }
 
 /// Emits the loop whose iterations are divided into blocks; the last block may
-/// be shorter.
+/// be shorter. That of an open loop has no code of its own.
 SmallVector<Value> KernelLowering::emitSplitLoop(
     Loops &loops, const SumBlocks &blocks, ValueRange carried,
     ArrayRef<Operation *> combiners, ReductionBody body) {
   const ReductionLoop &loop = *blocks.split;
-  int64_t whole = loop.extent / blocks.width * blocks.width;
+  int64_t width = blocks.width, whole = llvm::alignDown(loop.extent, width);
   Value lower = loops.lower[loop.loop];
-  auto part = [&](Value offset, int64_t extent, ValueRange running) {
+  auto part = [&](Value offset, int64_t extent, ValueRange running,
+                  Value open = nullptr) {
     loops.lower[loop.loop] = arith::AddIOp::create(builder, loc, offset, lower);
-    SmallVector<Value> next = emitSumBlock(loops, blocks.loopsOfBlock(extent),
-                                           running, combiners, body);
+    SmallVector<Value> next = emitSumBlock(
+        loops, blocks.loopsOfBlock(extent, open), running, combiners, body);
     loops.lower[loop.loop] = lower;
     return next;
   };
-  SmallVector<Value> next = emitLoop(
-      0, whole, blocks.width, carried, [&](Value offset, ValueRange running) {
-        return part(offset, blocks.width, running);
+  if (loop.open)
+    return emitLoop(
+        constantIndex(0), loop.open, width, carried,
+        [&](Value offset, ValueRange running) {
+          if (OpenLoop::kMultiple % width == 0)
+            return part(offset, width, running);
+          Value left = arith::SubIOp::create(builder, loc, loop.open, offset);
+          left =
+              arith::MinUIOp::create(builder, loc, left, constantIndex(width));
+          return part(offset, width, running, left);
+        });
+  SmallVector<Value> next =
+      emitLoop(0, whole, width, carried, [&](Value offset, ValueRange running) {
+        return part(offset, width, running);
       });
   if (whole < loop.extent)
     next = part(constantIndex(whole), loop.extent - whole, next);

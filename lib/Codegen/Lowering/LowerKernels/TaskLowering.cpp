@@ -13,7 +13,7 @@ using namespace mlir::fp8::lowering;
 int64_t TaskLowering::dotScratchBytes(linalg::GenericOp op,
                                       ArrayRef<int64_t> sizes) {
   return contractionScratchBytes(op, extentsOf(op, sizes), target,
-                                 localInputTypes(op, sizes));
+                                 localInputTypes(op, sizes), openLoopOf(op));
 }
 
 /// Returns the local that `buffer` can overwrite: the op that computes `buffer`
@@ -157,20 +157,22 @@ LogicalResult TaskLowering::emitDot(linalg::GenericOp op) {
 void TaskLowering::emitVectorReduction(const Nest &nest, Loops &loops) {
   unsigned vectorLoop = *nest.vectorLoop;
   int64_t extent = loops.extent[vectorLoop];
-  int64_t lanes = std::max<int64_t>(std::min(nest.lanes, extent), 1);
-  int64_t whole = extent / lanes * lanes, rest = extent - whole;
+  int64_t lanes = loops.lanesIn(vectorLoop, nest.lanes);
+  Value open = loops.openEnd(vectorLoop);
+  int64_t whole = llvm::alignDown(extent, lanes);
+  int64_t rest = open ? 0 : extent - whole;
   Accumulators accumulators = accumulatorsOf(nest);
   ArrayRef<Operation *> combiners = accumulators.combiners;
   SmallVector<ReductionLoop> order;
   for (unsigned loop : nest.reduction.set_bits())
     if (loop != vectorLoop)
-      order.push_back({loop, loops.extent[loop]});
+      order.push_back({loop, loops.extent[loop], 1, loops.openEnd(loop)});
 
   auto reduce = [&](int64_t width) {
     return emitPartialReduction(nest, loops, order, combiners, width);
   };
   // First the whole vectors, then the remainder of each row.
-  order.push_back({vectorLoop, whole, lanes});
+  order.push_back({vectorLoop, whole, lanes, open});
   SmallVector<Value> totals = reduce(lanes);
   if (rest) {
     order.pop_back();
@@ -198,8 +200,10 @@ void TaskLowering::emitParallelLoops(const Nest &nest, Loops &loops,
   bool isVector = nest.vectorLoop == loop;
   if (extent == 0)
     return;
-  int64_t step = isVector ? std::min(nest.lanes, extent) : 1;
-  int64_t whole = extent / step * step, rest = extent - whole;
+  int64_t step = isVector ? loops.lanesIn(loop, nest.lanes) : 1;
+  Value open = loops.openEnd(loop);
+  int64_t whole = llvm::alignDown(extent, step);
+  int64_t rest = open ? 0 : extent - whole;
   auto inner = [&](Value index, int64_t lanes) {
     loops.index[loop] = index;
     if (order.size() == 1)
@@ -208,7 +212,8 @@ void TaskLowering::emitParallelLoops(const Nest &nest, Loops &loops,
       emitParallelLoops(nest, loops, order.drop_front());
   };
   auto forOp = scf::ForOp::create(builder, loc, constantIndex(0),
-                                  constantIndex(whole), constantIndex(step));
+                                  open ? open : constantIndex(whole),
+                                  constantIndex(step));
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(forOp.getBody()->getTerminator());

@@ -26,6 +26,17 @@ private:
   int64_t dotScratchBytes(linalg::GenericOp op,
                           ArrayRef<int64_t> sizes) override;
   Value placeLocal(Value buffer, const Local &local, MemRefType type) override;
+  void forEachKeySetting(function_ref<void()> visit) override;
+  LogicalResult emitPartsByKeys() override;
+  int64_t openLimit() const;
+  Value firstSeenKey();
+  Value openEnd(Value seen, Value first);
+  Value rowsSeeKeys(OpOperand &operand);
+  unsigned partsBeforeCheck() const;
+  FailureOr<Value> emitKeys(Value first, Value end);
+  FailureOr<Value> emitCheckedParts();
+  LogicalResult emitUntilDone(Value end);
+  FailureOr<Value> emitIfOpen(Value seen);
   LogicalResult emitDot(linalg::GenericOp op) override;
   void emitFill(linalg::FillOp fill) override;
   void emitIrregular(Operation *nest) override { cloneIrregular(nest); }

@@ -29,6 +29,17 @@ std::optional<unsigned> KernelLowering::keyLoopOf(linalg::GenericOp op) const {
                                       : std::optional<unsigned>(loop->second);
 }
 
+/// Returns the loop of `op` over keys, if their number is only known at run
+/// time.
+std::optional<OpenLoop> KernelLowering::openLoopOf(linalg::GenericOp op) const {
+  std::optional<OpenLoop> open = openKeys;
+  std::optional<unsigned> loop = keyLoopOf(op);
+  if (!open || !loop)
+    return std::nullopt;
+  open->loop = *loop;
+  return open;
+}
+
 /// Returns the extents of the loops of `op` in a tile of these sizes; keys only
 /// count as far as the current number of keys.
 SmallVector<int64_t> KernelLowering::extentsOf(linalg::GenericOp op,
@@ -50,6 +61,7 @@ lowering::Loops KernelLowering::loopsOf(linalg::GenericOp op) {
       loops.lower[dim] = offset;
   if (std::optional<unsigned> loop = keyLoopOf(op); firstKey && loop)
     loops.lower[*loop] = firstKey;
+  loops.open = openLoopOf(op);
   loops.index = loops.lower;
   return loops;
 }
@@ -79,6 +91,7 @@ ContractionTile KernelLowering::contractionOf(linalg::GenericOp dot) {
   contraction.op = dot;
   contraction.offsets = loops.lower;
   contraction.sizes = loops.extent;
+  contraction.open = loops.open;
   auto local = locals.find(dot.getOutputs()[0]);
   contraction.outIsLocal = local != locals.end();
   contraction.out = contraction.outIsLocal
@@ -162,144 +175,11 @@ LogicalResult KernelLowering::emitParts(size_t first, size_t end) {
   return success();
 }
 
-/// Returns the first of the last `count` keys that the queries of the tile may
-/// see; null if that is always the first key.
-Value KernelLowering::firstSeenKey(int64_t count) {
-  if (count == band->numKeys)
-    return nullptr;
-  Value first = arith::AddIOp::create(
-      builder, loc, tileOffsets[band->queryLoop], constantIndex(*band->first));
-  first = arith::MaxSIOp::create(builder, loc, first, constantIndex(0));
-  Value step = constantIndex(kFirstKeyStep);
-  first = arith::MulIOp::create(
-      builder, loc, arith::DivUIOp::create(builder, loc, first, step), step);
-  return arith::MinSIOp::create(builder, loc, first,
-                                constantIndex(band->numKeys - count));
-}
-
-/// Returns whether this value of each row of the tile shows that the row has a
-/// visible key.
-Value KernelLowering::rowsSeeKeys(OpOperand &operand) {
-  auto op = cast<linalg::GenericOp>(operand.getOwner());
-  AffineMap map = op.getMatchingIndexingMap(&operand);
-  Loops loops = loopsOf(op);
-  Nest nest;
-  std::function<Value(unsigned, Value)> check = [&](unsigned loop, Value all) {
-    while (loop < loops.extent.size() && !map.isFunctionOfDim(loop))
-      ++loop;
-    if (loop == loops.extent.size()) {
-      Value row = load(operand.get(), map, nest, loops, 1);
-      Value least = arith::ConstantOp::create(
-          builder, loc,
-          builder.getFloatAttr(row.getType(), KeyBand::kLeastOfRow));
-      Value sees = arith::CmpFOp::create(builder, loc,
-                                         arith::CmpFPredicate::OGT, row, least);
-      return arith::AndIOp::create(builder, loc, all, sees).getResult();
-    }
-    auto forOp = scf::ForOp::create(
-        builder, loc, constantIndex(0), constantIndex(loops.extent[loop]),
-        constantIndex(1), ValueRange{all},
-        [&](OpBuilder &, Location, Value index, ValueRange carried) {
-          loops.index[loop] =
-              arith::AddIOp::create(builder, loc, index, loops.lower[loop]);
-          scf::YieldOp::create(builder, loc, check(loop + 1, carried[0]));
-        });
-    return forOp.getResult(0);
-  };
-  return check(0, arith::ConstantIntOp::create(builder, loc, 1, 1));
-}
-
-/// Returns how many parts compute values of rows that are checked.
-unsigned KernelLowering::partsBeforeCheck() const {
-  unsigned count = 0;
-  for (OpOperand *row : band->rowsToCheck)
-    for (Operation *user : row->get().getUsers())
-      if (auto writer = dyn_cast<linalg::GenericOp>(user);
-          writer && llvm::is_contained(writer.getDpsInits(), row->get()))
-        count = std::max(count, partOf(writer, parts).value_or(0) + 1);
-  return count;
-}
-
-/// Emits the parts for the current keys. Those behind the values of rows that
-/// are checked run only if these show that every row has a visible key; returns
-/// whether they do.
-FailureOr<Value> KernelLowering::emitCheckedParts() {
-  Value all = arith::ConstantIntOp::create(builder, loc, 1, 1);
-  if (band->rowsToCheck.empty())
-    return failed(emitParts()) ? FailureOr<Value>() : all;
-  unsigned known = partsBeforeCheck();
-  if (failed(emitParts(0, known)))
-    return failure();
-  llvm::SmallDenseSet<Value> checked;
-  for (OpOperand *row : band->rowsToCheck)
-    if (checked.insert(row->get()).second)
-      all = arith::AndIOp::create(builder, loc, all, rowsSeeKeys(*row));
-  auto ifOp = scf::IfOp::create(builder, loc, all);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(ifOp.thenBlock()->getTerminator());
-  if (failed(emitParts(known, parts.size())))
-    return failure();
-  return all;
-}
-
-/// Emits the parts for `count` keys from `first` on; returns whether that is
-/// all that the tile needs.
-FailureOr<Value> KernelLowering::emitKeys(int64_t count, Value first) {
-  numKeys = count;
-  firstKey = first;
-  FailureOr<Value> isDone = emitCheckedParts();
-  numKeys.reset();
-  firstKey = nullptr;
-  return isDone;
-}
-
-/// Emits the parts for the first of `counts` that covers the keys up to `seen`;
-/// returns whether that is all that the tile needs. Each branch has half of the
-/// counts, so that branches are not nested deeply.
-FailureOr<Value> KernelLowering::emitFewKeys(Value seen,
-                                             ArrayRef<int64_t> counts) {
-  if (counts.size() == 1) {
-    if (counts[0] != keyCounts.back())
-      return emitKeys(counts[0], nullptr);
-    if (counts[0] == band->numKeys)
-      return arith::ConstantIntOp::create(builder, loc, 0, 1).getResult();
-    return emitKeys(counts[0], firstSeenKey(counts[0]));
-  }
-  ArrayRef<int64_t> fewer = counts.take_front(counts.size() / 2);
-  Value isEnough =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ule, seen,
-                            constantIndex(fewer.back()));
-  auto ifOp = scf::IfOp::create(builder, loc, builder.getI1Type(), isEnough,
-                                /*withElseRegion=*/true);
-  for (Block *block : {ifOp.thenBlock(), ifOp.elseBlock()}) {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToEnd(block);
-    bool fits = block == ifOp.thenBlock();
-    FailureOr<Value> isDone =
-        emitFewKeys(seen, fits ? fewer : counts.drop_front(fewer.size()));
-    if (failed(isDone))
-      return failure();
-    scf::YieldOp::create(builder, loc, *isDone);
-  }
-  return ifOp.getResult(0);
-}
-
-/// Emits the parts for each number of keys, and a choice by the last query. All
-/// keys follow if none was enough.
-LogicalResult KernelLowering::emitPartsByKeys() {
+/// Returns how many keys up to the last one that the queries of the tile see.
+Value KernelLowering::seenKeys() {
   unsigned queries = band->queryLoop;
-  Value seen =
-      arith::AddIOp::create(builder, loc, tileOffsets[queries],
-                            constantIndex(tileSizes[queries] + band->last));
-  FailureOr<Value> isDone = emitFewKeys(seen, keyCounts);
-  if (failed(isDone))
-    return failure();
-  if (keyCounts.back() < band->numKeys && band->rowsToCheck.empty())
-    return success();
-  auto ifOp = scf::IfOp::create(builder, loc, *isDone, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(ifOp.elseBlock()->getTerminator());
-  return emitParts();
+  return arith::AddIOp::create(builder, loc, tileOffsets[queries],
+                               constantIndex(tileSizes[queries] + band->last));
 }
 
 LogicalResult KernelLowering::emitTile(ArrayRef<Value> offsets,

@@ -78,15 +78,10 @@ verifyTile(llvm::function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult
 CPUPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                    ArrayRef<int64_t> tile, ArrayRef<int64_t> keys) {
-  for (auto [keys, more] : llvm::zip(keys, keys.drop_front()))
-    if (keys >= more)
-      return emitError() << "expected numbers of keys in ascending order but "
-                            "got "
-                         << more << " behind " << keys;
-  if (!keys.empty() && keys.front() <= 0)
-    return emitError() << "expected positive numbers of keys but got "
-                       << keys.front();
+                    ArrayRef<int64_t> tile, std::optional<int64_t> keys) {
+  if (keys && *keys <= 0)
+    return emitError() << "expected a positive number of keys but got "
+                       << *keys;
   return verifyTile(emitError, tile);
 }
 

@@ -5,6 +5,7 @@ import argparse
 import ctypes
 import itertools
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -253,6 +254,24 @@ def test_cases():
     return cases
 
 
+def open_cases(group):
+    """Returns cases whose last dimension of `group` is a multiple of 32, as an open loop needs it; the others are not."""
+    sizes = {"m": 33, "n": 39, "k": 77}
+    cases = []
+    for i, size in enumerate((32, 96, 608)):
+        dims = sizes | {group: size}
+        for types in (("f32", "f32"), ("bf16", "bf16"), ("f8E4M3FN", "f8E5M2"), ("f32", "f8E4M3FN")):
+            cases += layouts(f"open{size}_{types[0]}_{types[1]}", *dims.values(), types)
+            cases.append(Case(f"transposed{size}_{types[0]}_{types[1]}", "mk", "nk", "nm", types, **dims))
+        # Scores of an attention, and what follows: each group once is the keys.
+        s, t = (size, 20) if group == "m" else (20, size)
+        cases.append(Case(f"scores{size}", "bshd", "bthd", "bhst", ("bf16", "bf16"), b=2, s=s, t=t, h=3, d=32 if group == "k" else 20))
+        if group == "k":
+            cases.append(Case(f"context{size}", "bhst", "bthd", "bhsd", ("f32", "f32"), b=2, s=20, t=size, h=3, d=16))
+        cases.append(Case(f"blocks{size}", "mk", "kn", "mn", ("f8E4M3FN", "f8E5M2"), ({"k": 64, "m": 1}, {"k": 128, "n": 128}), **dims))
+    return cases
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--options", default="")
@@ -270,7 +289,8 @@ def main():
         directory = arguments.keep or directory
         if arguments.bench:
             return bench(arguments, rng, directory)
-        cases = test_cases()
+        group = re.search("open=(.)", arguments.options)
+        cases = open_cases(group[1]) if group else test_cases()
         formats = ["f8E4M3FN", "f8E5M2"]
         if arguments.integer_casts:
             formats += ["f8E4M3", "f8E4M3FNUZ", "f8E5M2FNUZ"]
@@ -278,7 +298,7 @@ def main():
                 cases += layouts(f"other_{t}", 21, 40, 70, (t, "f8E4M3FN"))
         cases = [c for c in cases if arguments.only in c.name][::arguments.every]
         codes = [Case(f"codes_{t}_{i}", "mk", "kn", "mn", (t, t) if i else (t, "f32"), m=m, k=1, n=n)
-                 for t in formats for i, (m, n) in enumerate([(256, 1), (1, 256)])]
+                 for t in ([] if group else formats) for i, (m, n) in enumerate([(256, 1), (1, 256)])]
         library = compile_cases(cases + codes, arguments, directory)
         good = [check(c, library, rng) for c in cases]
         good += [check_codes(library, c, c.types[0]) for c in codes]

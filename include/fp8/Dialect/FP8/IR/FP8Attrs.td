@@ -292,11 +292,11 @@ def FP8_CPUPlanAttr : AttrDef<FP8_Dialect, "CPUPlan"> {
     One task of the kernel computes one tile; `tile` is its extent along each
     loop of the domain. The last tile of a loop may be smaller.
 
-    For an attention with a causal mask or a window, `keys` lists the numbers of
-    keys for which a tile has code, in ascending order. A tile runs over the
-    smallest of them that covers all keys that its queries see, from the first
-    key on. The last number is all keys; with a window it may be fewer, and
-    tiles that see later keys begin with the first key that they see.
+    For an attention with a causal mask or a window, `keys` is the number of keys
+    that a tile runs over at the most. Tiles run over the keys up to the last one
+    that their queries see, in steps of 32. With a window `keys` may be fewer
+    than there are, and tiles that see later keys begin with the first key that
+    they see.
 
     Example: tasks of 16 rows.
 
@@ -306,8 +306,8 @@ def FP8_CPUPlanAttr : AttrDef<FP8_Dialect, "CPUPlan"> {
     ```
   }];
   let parameters = (ins ArrayRefParameter<"int64_t", "extent along each domain loop">:$tile,
-                        OptionalArrayRefParameter<"int64_t", "numbers of keys">:$keys);
-  let assemblyFormat = "`<` `tile` `=` custom<Integers>($tile) (`,` `keys` `=` custom<Integers>($keys)^)? `>`";
+                        OptionalParameter<"::std::optional<int64_t>", "most keys of a tile">:$keys);
+  let assemblyFormat = "`<` `tile` `=` custom<Integers>($tile) (`,` `keys` `=` $keys^)? `>`";
   let genVerifyDecl = 1;
 }
 
