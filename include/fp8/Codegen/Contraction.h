@@ -55,8 +55,8 @@ struct ContractionTile {
 /// buffers. The end of `open` need not be known yet.
 int64_t contractionScratchBytes(linalg::GenericOp op, ArrayRef<int64_t> sizes,
                                 const TargetInfo &target,
-                                std::array<Type, 2> localInputs = {},
-                                const std::optional<OpenLoop> &open = {});
+                                std::array<Type, 2> localInputs,
+                                const std::optional<OpenLoop> &open);
 
 /// Emits the tile as scf, vector, memref and arith operations. The order of the
 /// sum over k depends only on the tile's sizes and the target.

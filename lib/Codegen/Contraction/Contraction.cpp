@@ -52,6 +52,7 @@ LogicalResult fp8::emitContraction(OpBuilder &builder, Location loc,
       makePlan(op, tile.sizes, tile.open, localInputs, strides, target);
   if (failed(plan))
     return op.emitError(
-        "expected a contraction of memrefs of static shape and strides");
+        "expected a contraction of memrefs of static shape and strides, and "
+        "blocks along an open loop that are a multiple of its steps");
   return Emitter(builder, loc, target, *plan).emit(tile);
 }

@@ -37,6 +37,7 @@ void Emitter::forEach(const Dim &dim, function_ref<void(Value)> body) {
 void Emitter::forParts(const Dim &dim, int64_t step,
                        function_ref<void(Value, int64_t)> body) {
   auto whole = [&](Value i) { body(i, step); };
+  assert(dim.isDividedBy(step) && "expected no remainder in an open loop");
   if (dim.isOpen)
     return forLoop(cst(0), openEnd, step, whole);
   int64_t full = llvm::alignDown(dim.size, step);
@@ -135,7 +136,8 @@ LogicalResult Emitter::emit(const ContractionTile &tile) {
 }
 
 void Emitter::blocks(Places places) {
-  // Any large odd multiple has the remainders of an open end.
+  // An open end may leave vectors over from chunks of several, but no part of
+  // a vector. So does any large odd multiple of its steps.
   int64_t extent = plan.k.isOpen ? 33 * OpenLoop::kMultiple : plan.k.size;
   Value size = sizeOf(plan.k);
   if (plan.kc == plan.k.size)

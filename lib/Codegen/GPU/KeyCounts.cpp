@@ -23,11 +23,12 @@ KeyCounts KeyCounts::of(KernelOp kernel) {
   if (!keys.band)
     return keys;
   int64_t all = keys.band->numKeys;
-  int64_t step =
-      keys.band->keyLoop
-          ? all
-          : llvm::alignTo(llvm::divideCeil(all, kMostCounts), kCountStep);
-  if (all <= step && !keys.band->keyLoop)
+  if (keys.band->keyLoop) {
+    keys.counts = {all};
+    return keys;
+  }
+  int64_t step = llvm::alignTo(llvm::divideCeil(all, kMostCounts), kCountStep);
+  if (all <= step)
     return keys;
   for (int64_t count = step; count < all; count += step)
     keys.counts.push_back(count);
@@ -39,8 +40,7 @@ KeyCounts KeyCounts::of(KernelOp kernel) {
 /// Each branch has half of the counts, so that branches are not nested deeply.
 LogicalResult BlockLowering::emitFewKeys(Value seen, ArrayRef<int64_t> counts) {
   if (counts.size() == 1) {
-    if (counts[0] != band->numKeys)
-      numKeys = counts[0];
+    numKeys = counts[0];
     LogicalResult result = emitParts();
     numKeys.reset();
     return result;

@@ -671,7 +671,7 @@ private:
 
   /// The CPU's tile of the current kernel, which determines how sums are split.
   SmallVector<int64_t> sumTile;
-  /// The numbers of keys for which it has code; empty if no mask hides keys.
+  /// Its numbers of keys with code of their own.
   KeyCounts keys;
 };
 

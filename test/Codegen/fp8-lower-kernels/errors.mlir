@@ -15,7 +15,7 @@ module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-g
 // -----
 
 module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-gnu", cpu = "x86-64-v3", features = "", vector_bits = 256>} {
-  // expected-error @+1 {{expected an attention with a causal mask or a window, and keys that its plan covers}}
+  // expected-error @+1 {{expected a plan with keys to be that of an attention with a causal mask or a window, and its keys to be all, or a multiple of 32 that covers the window}}
   fp8.kernel @k(update %x: memref<8xf32>) domain = [] plan = #fp8.cpu_plan<tile = [], keys = 8> {
     fp8.return
   }

@@ -1,5 +1,11 @@
 // RUN: fp8-opt %s --fp8-target=cpu=x86-64-v3 --fp8-lower-kernels | FileCheck %s
 
+// No multiple of 32, fewer keys than a tile sees, and more than there are.
+// RUN: sed 's/keys = 192/keys = 200/' %s | not fp8-opt --fp8-target=cpu=x86-64-v3 --fp8-lower-kernels 2>&1 | FileCheck %s --check-prefix=ERROR
+// RUN: sed 's/keys = 192/keys = 160/' %s | not fp8-opt --fp8-target=cpu=x86-64-v3 --fp8-lower-kernels 2>&1 | FileCheck %s --check-prefix=ERROR
+// RUN: sed 's/keys = 192/keys = 544/' %s | not fp8-opt --fp8-target=cpu=x86-64-v3 --fp8-lower-kernels 2>&1 | FileCheck %s --check-prefix=ERROR
+// ERROR: expected a plan with keys to be that of an attention with a causal mask or a window, and its keys to be all, or a multiple of 32 that covers the window
+
 #qd = affine_map<(q, k, d) -> (q, d)>
 #kd = affine_map<(q, k, d) -> (k, d)>
 #s3 = affine_map<(q, k, d) -> (q, k)>
@@ -25,8 +31,7 @@
 // CHECK: %[[FIRST:.*]] = arith.minsi %[[BEGIN]], %c320
 // CHECK: %[[OWN_SEEN:.*]] = arith.subi %[[SEEN]], %[[FIRST]]
 // CHECK: %[[MORE:.*]] = arith.addi %[[OWN_SEEN]], %c31
-// CHECK: %[[LEAST:.*]] = arith.maxsi %[[MORE]], %[[C32:.*]] : index
-// CHECK: %[[STEPS:.*]] = arith.divui %[[LEAST]], %[[C32]] : index
+// CHECK: %[[STEPS:.*]] = arith.divui %[[MORE]], %[[C32:.*]] : index
 // CHECK: %[[KEYS:.*]] = arith.muli %[[STEPS]], %[[C32]] : index
 // CHECK: %[[END:.*]] = arith.minui %[[KEYS]], %c192
 // CHECK: scf.for %{{.*}} = %c0{{.*}} to %[[END]] step %c16

@@ -12,7 +12,7 @@
 #c = affine_map<(q, k) -> (k)>
 
 // A query sees 100 keys, 64 queries see 163. A tile begins with one of the 16
-// keys up to the first one that it sees, so it needs 178 keys, in multiples of 16.
+// keys up to the first one that it sees, so it needs 178 keys, in multiples of 32.
 // CHECK: fp8.kernel @window({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [64], keys = 192>
 fp8.kernel @window(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, write %y: memref<512x64xf32>) domain = [512] {
   %zero = arith.constant 0.0 : f32

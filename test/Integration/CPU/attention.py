@@ -188,6 +188,13 @@ def window(q, k, v, extra, size=5):
     return softmax_attention(q, k, v, mask=(rows >= columns) & (rows - columns < size))
 
 
+def window_and_padded(q, k, v, extra, size):
+    """Rows of padding have no key, others only some of their window."""
+    rows, columns = positions(q, k)
+    valid = columns >= extra["padding"][:, None, None, None]
+    return softmax_attention(q, k, v, mask=(rows >= columns) & (rows - columns < size) & valid)
+
+
 def both_sides(q, k, v, extra):
     """Each query sees as many keys before it as after it."""
     rows, columns = positions(q, k)
@@ -665,6 +672,7 @@ CASES = {
     "long window bf16": Case(lambda *a: window(*a, size=130), queries=600, keys=600, dtype="bfloat16", most_keys=(192, 224)),
     "long window grouped": Case(jax_nn(local_window_size=(60, 0)), kv_heads=1, queries=300, keys=300, most_keys=(128,)),
     "long window in a scan": Case(lambda *a: window(*a, size=70), queries=300, keys=300, layers="remat", most_keys=(160,)),
+    "long window padded": Case(lambda *a: window_and_padded(*a, size=70), queries=300, keys=300, extra=paddings, most_keys=(160,)),
     "later window": Case(later_window, queries=200, keys=400, most_keys=(96, 128)),
     "window without keys": Case(window_without_keys, queries=300, keys=200, most_keys=(200,)),
     "long packed": Case(packed, queries=300, keys=300, extra=long_segments, most_keys=(300,)),

@@ -23,6 +23,9 @@ using namespace mlir::fp8;
 
 namespace {
 
+/// How much longer the extent of an open loop is than its end.
+constexpr int64_t kBehindEnd = 64;
+
 struct TestContraction
     : PassWrapper<TestContraction, OperationPass<func::FuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TestContraction)
@@ -169,7 +172,7 @@ struct TestContraction
     tile.scratch = scratch;
     tile.open = openLoopOf(*inferContractionDims(op));
     if (tile.open)
-      tile.open->end = hide(builder, loc, sizes[tile.open->loop]);
+      tile.open->end = hide(builder, loc, sizes[tile.open->loop] - kBehindEnd);
     tile.out = op.getDpsInits()[0];
     if (!localOut)
       return emitContraction(builder, loc, tile, target);
@@ -216,8 +219,9 @@ struct TestContraction
       llvm::cl::desc("Tile of the last n dimension (0: all)")};
   Option<std::string> open{
       *this, "open",
-      llvm::cl::desc("Group whose last dimension ends at run time: m, n or k; "
-                     "its extent must be a multiple of 32")};
+      llvm::cl::desc(
+          "Group whose last dimension ends at run time, 64 before "
+          "its extent: m, n or k; the extent must be a multiple of 32")};
   Option<bool> tileBatch{*this, "tile-batch", llvm::cl::init(false),
                          llvm::cl::desc("One tile per batch element")};
   Option<bool> localOut{*this, "local-out", llvm::cl::init(false),

@@ -187,6 +187,10 @@ protected:
                                              const Nest &nest, int64_t lanes) {
     return std::nullopt;
   }
+  /// Emits the parts for the keys that the queries of the tile see.
+  virtual LogicalResult emitPartsByKeys() = 0;
+  /// Calls `visit` with every setting of the current keys.
+  virtual void forEachKeySetting(function_ref<void()> visit);
   /// Emits code between two parts of a tile, which may exchange data.
   virtual void emitPartEnd() {}
   /// Emits what comes before the first block of the last loop, and behind the
@@ -212,10 +216,6 @@ protected:
   LogicalResult emitTile(ArrayRef<Value> offsets, ArrayRef<int64_t> sizes);
   virtual LogicalResult emitParts() { return emitParts(0, parts.size()); }
   LogicalResult emitParts(size_t first, size_t end);
-  /// Emits the parts for the keys that the queries of the tile see.
-  virtual LogicalResult emitPartsByKeys() = 0;
-  /// Calls `visit` with every setting of the current keys.
-  virtual void forEachKeySetting(function_ref<void()> visit);
   std::optional<unsigned> keyLoopOf(linalg::GenericOp op) const;
   std::optional<OpenLoop> openLoopOf(linalg::GenericOp op) const;
   SmallVector<int64_t> extentsOf(linalg::GenericOp op,

@@ -91,8 +91,10 @@ private:
     if (keys) {
       band = KeyBand::find(kernel.getBody().front(), /*mayCheck=*/true);
       if (!band || !covers(kernel, *band, tile, *keys))
-        return kernel.emitOpError("expected an attention with a causal mask or "
-                                  "a window, and keys that its plan covers");
+        return kernel.emitOpError("expected a plan with keys to be that of an "
+                                  "attention with a causal mask or a window, "
+                                  "and its keys to be all, or a multiple of ")
+               << kKeyStep << " that covers the window";
     }
     unsigned numArguments = kernel.getNumArguments();
     SmallVector<unsigned> unchanged = unchangedScalars(kernel);

@@ -187,7 +187,7 @@ SmallVector<Value> KernelLowering::emitSplitLoop(
     Loops &loops, const SumBlocks &blocks, ValueRange carried,
     ArrayRef<Operation *> combiners, ReductionBody body) {
   const ReductionLoop &loop = *blocks.split;
-  int64_t width = blocks.width, whole = llvm::alignDown(loop.extent, width);
+  int64_t width = blocks.width;
   Value lower = loops.lower[loop.loop];
   auto part = [&](Value offset, int64_t extent, ValueRange running,
                   Value open = nullptr) {
@@ -208,6 +208,7 @@ SmallVector<Value> KernelLowering::emitSplitLoop(
               arith::MinUIOp::create(builder, loc, left, constantIndex(width));
           return part(offset, width, running, left);
         });
+  int64_t whole = llvm::alignDown(loop.extent, width);
   SmallVector<Value> next =
       emitLoop(0, whole, width, carried, [&](Value offset, ValueRange running) {
         return part(offset, width, running);

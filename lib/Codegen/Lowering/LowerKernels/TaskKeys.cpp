@@ -58,8 +58,6 @@ Value TaskLowering::openEnd(Value seen, Value first) {
   Value step = constantIndex(kKeyStep);
   Value end =
       arith::AddIOp::create(builder, loc, seen, constantIndex(kKeyStep - 1));
-  // A tile may see none if its rows are checked.
-  end = arith::MaxSIOp::create(builder, loc, end, step);
   end = arith::MulIOp::create(
       builder, loc, arith::DivUIOp::create(builder, loc, end, step), step);
   return arith::MinUIOp::create(builder, loc, end, constantIndex(openLimit()));
@@ -108,9 +106,8 @@ unsigned TaskLowering::partsBeforeCheck() const {
   return count;
 }
 
-/// Emits the parts for `end` keys from `first` on. Those behind the values of
-/// rows that are checked run only if these show that every row has a visible
-/// key, or if the tile runs over all keys; returns whether they do.
+/// Emits the parts for `end` keys from `first` on; returns whether that is all
+/// that the tile needs.
 FailureOr<Value> TaskLowering::emitKeys(Value first, Value end) {
   numKeys = openLimit();
   firstKey = first;
@@ -122,6 +119,9 @@ FailureOr<Value> TaskLowering::emitKeys(Value first, Value end) {
   return isDone;
 }
 
+/// Emits the parts for the current keys. Those behind the values of rows that
+/// are checked run only if these show that every row has a visible key, or if
+/// these are all keys; returns whether they do.
 FailureOr<Value> TaskLowering::emitCheckedParts() {
   Value all = arith::ConstantIntOp::create(builder, loc, 1, 1);
   if (band->rowsToCheck.empty())

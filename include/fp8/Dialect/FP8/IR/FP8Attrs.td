@@ -296,7 +296,8 @@ def FP8_CPUPlanAttr : AttrDef<FP8_Dialect, "CPUPlan"> {
     that a tile runs over at the most. Tiles run over the keys up to the last one
     that their queries see, in steps of 32. With a window `keys` may be fewer
     than there are, and tiles that see later keys begin with the first key that
-    they see.
+    they see. If the domain divides the keys, `keys` are all, and the blocks of
+    which no query sees a key are left out.
 
     Example: tasks of 16 rows.
 
