@@ -145,15 +145,10 @@ void Emitter::blocks(Places places) {
   Value outerFirst = first;
   if (plan.fixedBlocks && !plan.k.isOpen) {
     // Whole blocks, then the remainder: both have static extents.
-    int64_t full = plan.k.size / plan.kc * plan.kc;
-    forLoop(0, full, plan.kc, [&](Value k0) {
+    forParts(plan.k, plan.kc, [&](Value k0, int64_t count) {
       first = alsoZero(outerFirst, k0);
-      block(places, k0, cst(plan.kc), plan.kc);
+      block(places, k0, cst(count), count);
     });
-    if (int64_t rest = plan.k.size - full) {
-      first = alsoZero(outerFirst, cst(full));
-      block(places, cst(full), cst(rest), rest);
-    }
   } else {
     forLoop(cst(0), size, plan.kc, [&](Value k0) {
       first = alsoZero(outerFirst, k0);

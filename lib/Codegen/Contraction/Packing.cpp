@@ -215,24 +215,20 @@ void Emitter::packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns) {
   int64_t width = llvm::alignTo(columns, plan.lanes);
   if (plan.n.strides[rhs] == 1 || columns == 1)
     return packLines(source, plan.k.strides[rhs], panel, width, kEnd, columns);
+  Dim line = plan.n;
+  line.size = columns;
+  line.isOpen = false;
   if (plan.k.strides[rhs] != 1) {
     if (width != columns)
       forLoop(0, plan.packedK(), 1, [&](Value k) {
         store(zeroVector(plan.lanes),
               at(at(panel, k, width), width - plan.lanes), plan.lanes);
       });
-    Dim line = plan.n;
-    line.size = columns;
-    line.isOpen = false;
     return packScalars(source, line, rhs, panel, 1, width, kEnd);
   }
-  auto squares = [&](Value j, int64_t count) {
+  forParts(line, plan.lanes, [&](Value j, int64_t count) {
     packSquares(source, j, count, panel, width, kEnd);
-  };
-  int64_t full = llvm::alignDown(columns, plan.lanes);
-  forLoop(0, full, plan.lanes, [&](Value j) { squares(j, plan.lanes); });
-  if (full != columns)
-    squares(cst(full), columns - full);
+  });
 }
 
 void Emitter::prefetchRhsPart(Ref source, Value i, Value kEnd,

@@ -91,6 +91,13 @@ bool isLongSum(ArrayRef<ReductionLoop> order);
 /// Returns true for a float sum, whose bits depend on the order of its terms.
 bool isFloatSum(Operation *combiner);
 
+/// A loop in steps, with what is left at its end. An open loop leaves nothing.
+struct LoopSteps {
+  int64_t step, whole, rest;
+  /// The end of an open loop, which `whole` only limits; null otherwise.
+  Value open;
+};
+
 /// The loops of a nest.
 struct Loops {
   SmallVector<Value> lower; // first index per loop
@@ -102,11 +109,14 @@ struct Loops {
   Value openEnd(unsigned loop) const {
     return open && open->loop == loop ? open->end : nullptr;
   }
-  /// Returns how many lanes of at most `lanes` leave no remainder in the loop,
-  /// if it is open.
-  int64_t lanesIn(unsigned loop, int64_t lanes) const {
-    lanes = std::max<int64_t>(std::min(lanes, extent[loop]), 1);
-    return openEnd(loop) ? std::gcd(lanes, OpenLoop::kMultiple) : lanes;
+  /// Divides a loop into steps of at most `lanes`.
+  LoopSteps stepsOf(unsigned loop, int64_t lanes) const {
+    Value open = openEnd(loop);
+    int64_t step = std::max<int64_t>(std::min(lanes, extent[loop]), 1);
+    if (open)
+      step = std::gcd(step, OpenLoop::kMultiple);
+    int64_t whole = llvm::alignDown(extent[loop], step);
+    return {step, whole, open ? 0 : extent[loop] - whole, open};
   }
 };
 

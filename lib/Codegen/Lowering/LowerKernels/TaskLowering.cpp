@@ -156,17 +156,13 @@ LogicalResult TaskLowering::emitDot(linalg::GenericOp op) {
 /// Emits a reduction over the vector loop, whose lanes hold partial results.
 void TaskLowering::emitVectorReduction(const Nest &nest, Loops &loops) {
   unsigned vectorLoop = *nest.vectorLoop;
-  int64_t extent = loops.extent[vectorLoop];
-  int64_t lanes = loops.lanesIn(vectorLoop, nest.lanes);
-  Value open = loops.openEnd(vectorLoop);
-  int64_t whole = llvm::alignDown(extent, lanes);
-  int64_t rest = open ? 0 : extent - whole;
+  auto [lanes, whole, rest, open] = loops.stepsOf(vectorLoop, nest.lanes);
   Accumulators accumulators = accumulatorsOf(nest);
   ArrayRef<Operation *> combiners = accumulators.combiners;
-  SmallVector<ReductionLoop> order;
-  for (unsigned loop : nest.reduction.set_bits())
-    if (loop != vectorLoop)
-      order.push_back({loop, loops.extent[loop], 1, loops.openEnd(loop)});
+  SmallVector<ReductionLoop> order = sumLoops(nest, loops);
+  llvm::erase_if(order, [&](const ReductionLoop &loop) {
+    return loop.loop == vectorLoop;
+  });
 
   auto reduce = [&](int64_t width) {
     return emitPartialReduction(nest, loops, order, combiners, width);
@@ -196,14 +192,11 @@ void TaskLowering::emitParallelLoops(const Nest &nest, Loops &loops,
   if (order.empty())
     return emitInner(1);
   unsigned loop = order.front();
-  int64_t extent = loops.extent[loop];
   bool isVector = nest.vectorLoop == loop;
-  if (extent == 0)
+  if (loops.extent[loop] == 0)
     return;
-  int64_t step = isVector ? loops.lanesIn(loop, nest.lanes) : 1;
-  Value open = loops.openEnd(loop);
-  int64_t whole = llvm::alignDown(extent, step);
-  int64_t rest = open ? 0 : extent - whole;
+  auto [step, whole, rest, open] =
+      loops.stepsOf(loop, isVector ? nest.lanes : 1);
   auto inner = [&](Value index, int64_t lanes) {
     loops.index[loop] = index;
     if (order.size() == 1)
