@@ -37,13 +37,19 @@ void Emitter::forEach(const Dim &dim, function_ref<void(Value)> body) {
 void Emitter::forParts(const Dim &dim, int64_t step,
                        function_ref<void(Value, int64_t)> body) {
   auto whole = [&](Value i) { body(i, step); };
-  assert(dim.isDividedBy(step) && "expected no remainder in an open loop");
-  if (dim.isOpen)
+  int64_t rest = dim.stepOfRest(step);
+  if (!dim.isOpen) {
+    int64_t full = llvm::alignDown(dim.size, step);
+    forLoop(0, full, step, whole);
+    if (rest != 0)
+      body(cst(full), rest);
+    return;
+  }
+  if (rest == step)
     return forLoop(cst(0), openEnd, step, whole);
-  int64_t full = llvm::alignDown(dim.size, step);
-  forLoop(0, full, step, whole);
-  if (full != dim.size)
-    body(cst(full), dim.size - full);
+  Value full = alignDown(openEnd, step);
+  forLoop(cst(0), full, step, whole);
+  forLoop(full, openEnd, rest, [&](Value i) { body(i, rest); });
 }
 
 void Emitter::forDims(ArrayRef<Dim> dims, Places places,

@@ -7,6 +7,7 @@
 #include "fp8/Kernels/ContractionDims.h"
 
 #include <array>
+#include <numeric>
 
 namespace mlir::fp8::contraction {
 
@@ -31,6 +32,11 @@ struct Dim {
   /// in an open loop.
   bool isDividedBy(int64_t step) const {
     return !isOpen || OpenLoop::kMultiple % step == 0;
+  }
+  /// Returns the size of the steps that run over what is left by steps of this
+  /// size: all of it if that is known, else a number that divides it.
+  int64_t stepOfRest(int64_t step) const {
+    return isOpen ? std::gcd(step, OpenLoop::kMultiple) : size % step;
   }
 };
 

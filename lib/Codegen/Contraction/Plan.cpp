@@ -66,7 +66,7 @@ static void assignDims(const ContractionDims &dims, const LoopInfo &loops,
 /// Estimates the cycles of one step of k over the whole tile with a register
 /// tile of `rows` x `columns` vectors. A cycle has two FMAs and two loads, and
 /// no step is faster than the latency of an FMA.
-static double costOfTile(int64_t m, int64_t vectors, int64_t rows,
+static double costOfTile(const Dim &m, int64_t vectors, int64_t rows,
                          int64_t columns) {
   auto one = [](int64_t rows, int64_t columns) {
     if (rows == 0 || columns == 0)
@@ -75,10 +75,11 @@ static double costOfTile(int64_t m, int64_t vectors, int64_t rows,
            // Loop control and work that does not overlap.
            0.25;
   };
-  int64_t i = m / rows, j = vectors / columns;
-  int64_t mRest = m % rows, nRest = vectors % columns;
-  return i * j * one(rows, columns) + j * one(mRest, columns) +
-         i * one(rows, nRest) + one(mRest, nRest);
+  int64_t i = m.size / rows, j = vectors / columns;
+  int64_t rest = m.stepOfRest(rows), nRest = vectors % columns;
+  int64_t iRest = rest == 0 ? 0 : m.size % rows / rest;
+  return i * j * one(rows, columns) + iRest * j * one(rest, columns) +
+         i * one(rows, nRest) + iRest * one(rest, nRest);
 }
 
 /// Returns true if the rows of the lhs are adjacent in memory.
@@ -108,9 +109,7 @@ static void chooseRegisterTile(Type lhsType, const TargetInfo &target,
     int64_t maxRows = std::min<int64_t>(
         {(registers - columns - 1) / columns, plan.m.size, 16});
     for (int64_t rows = 1; rows <= maxRows; ++rows) {
-      if (!plan.m.isDividedBy(rows))
-        continue;
-      double cost = costOfTile(plan.m.size, vectors, rows, columns);
+      double cost = costOfTile(plan.m, vectors, rows, columns);
       // Panels of few rows waste lanes while packing.
       if (hasAdjacentRows(plan))
         cost += llvm::divideCeil(plan.m.size, rows) *
@@ -177,8 +176,8 @@ static void chooseLhsForm(Type lhsType, Plan &plan) {
   unsigned lhs = plan.operand[0];
   int64_t lhsM = plan.m.strides[lhs], lhsK = plan.k.strides[lhs];
   int64_t panels = llvm::divideCeil(plan.n.size, plan.panelColumns());
-  bool isPanel =
-      hasAdjacentRows(plan) && plan.m.size == plan.rows && lhsK == plan.rows;
+  // A panel, or a few of them that share the lines of the cache.
+  bool isPanel = hasAdjacentRows(plan) && 4 * lhsK <= kLineBytes;
   // Rows that are a multiple of a page apart would share one cache set.
   bool direct = lhsType.isF32() &&
                 (panels <= 2 || isPanel || (lhsK == 1 && lhsM % 512 != 0));
@@ -203,7 +202,7 @@ static void chooseScratch(Type rhsType, const TargetInfo &target, Plan &plan) {
       plan.n.size == plan.panelColumns() && plan.k.strides[rhs] == plan.n.size;
   plan.packRhs =
       !(rhsType.isF32() && plan.n.strides[rhs] == 1 &&
-        plan.n.size % plan.lanes == 0 && (blocksOfRows <= 2 || isPanel));
+        plan.n.size % plan.lanes == 0 && (blocksOfRows <= 3 || isPanel));
   if (plan.packRhs)
     plan.rhsSize = llvm::alignTo(
         llvm::alignTo(plan.packedK(), plan.stepLanes()) * plan.panelColumns(),

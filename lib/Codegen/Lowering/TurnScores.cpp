@@ -36,14 +36,15 @@ class Scores {
 public:
   explicit Scores(KernelOp kernel) : body(kernel.getBody().front()) {}
 
-  /// Finds buffers with a row for each query; returns whether some dot writes
-  /// one, another one reads it, and all ops may run along queries.
+  /// Finds the buffers of scores; returns whether some dot writes one, another
+  /// one reads it, and all ops may run along queries.
   bool find();
   void turn();
 
 private:
   bool isScores(Value value) const { return buffers.contains(value); }
-  static bool isRows(memref::AllocOp alloc);
+  static bool isRows(Value value);
+  void collect();
   bool mayTurn(OpOperand &use) const;
   bool mayRunAlongQueries(linalg::GenericOp op) const;
 
@@ -65,8 +66,12 @@ public:
 
 } // namespace
 
-/// Returns whether tasks have some rows of a buffer, but whole rows.
-bool Scores::isRows(memref::AllocOp alloc) {
+/// Returns whether `value` is a buffer of which tasks have some rows, but whole
+/// rows.
+bool Scores::isRows(Value value) {
+  auto alloc = value.getDefiningOp<memref::AllocOp>();
+  if (!alloc)
+    return false;
   MemRefType type = alloc.getType();
   if (type.getRank() < 2 || !type.getLayout().isIdentity())
     return false;
@@ -124,10 +129,28 @@ bool Scores::mayTurn(OpOperand &use) const {
   return mayRunAlongQueries(op);
 }
 
+/// Collects the buffers with a row for each query that dots read, and those
+/// from which they are computed element by element. What a dot makes of scores
+/// may have such rows, too.
+void Scores::collect() {
+  auto insertRows = [&](linalg::GenericOp op) {
+    for (Value operand : op->getOperands())
+      if (isRows(operand))
+        buffers.insert(operand);
+  };
+  for (auto op : body.getOps<linalg::GenericOp>())
+    if (isDot(op))
+      for (Value input : op.getDpsInputs())
+        if (isRows(input))
+          buffers.insert(input);
+  for (unsigned i = 0; i < buffers.size(); ++i)
+    for (Operation *user : buffers[i].getUsers())
+      if (auto op = dyn_cast<linalg::GenericOp>(user); op && !isDot(op))
+        insertRows(op);
+}
+
 bool Scores::find() {
-  for (auto alloc : body.getOps<memref::AllocOp>())
-    if (isRows(alloc))
-      buffers.insert(alloc);
+  collect();
   bool written = false, read = false;
   for (Value buffer : buffers)
     for (OpOperand &use : buffer.getUses()) {

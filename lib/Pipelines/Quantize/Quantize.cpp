@@ -92,6 +92,7 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
   addRewrites(pm, options);
   pm.addPass(
       createFP8FormAttention({options.emitRemarks, options.storeScores}));
+  pm.addPass(createFP8DeferDivision());
   if (sink || !options.report.empty())
     pm.addPass(createReportVerdictsPass(
         {options.report, /*update=*/true, /*dotsAlone=*/false}, sink));

@@ -32,7 +32,8 @@ def FP8_AttentionOp : FP8_AttentionOfStep<"attention"> {
     row-wise ops that the step applies to them (scaling, masks, biases, a soft
     cap, the softmax), and their product with `v`. The body has the step's own
     ops, so that its results are those of the step, also for rows with all keys
-    masked, ties and infinities. Dimensions of one element are left out, and
+    masked, ties and infinities; only the division by the sums of rows may
+    follow that product (`fp8-defer-division`). Dimensions of one element are left out, and
     scores have their dimensions in one order: batches and heads, queries, keys.
 
     No value that has queries and keys leaves the body, and stage 4 makes one

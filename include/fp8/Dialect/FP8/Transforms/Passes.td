@@ -490,6 +490,54 @@ def FP8FormAttention : Pass<"fp8-form-attention", "::mlir::ModuleOp"> {
   ];
 }
 
+def FP8DeferDivision : Pass<"fp8-defer-division", "::mlir::ModuleOp"> {
+  let summary = "Divide the results of an attention instead of its weights";
+  let description = [{
+    A softmax divides each weight of a row by the sum of the row. Where the only
+    reader of the weights is a dot over all of the row, perhaps behind a cast, a
+    dropout or a mask of zeros, the dot reads undivided weights and its result
+    is divided, which has fewer elements. Undivided weights must be exponentials
+    of a row minus its maximum, so that they are at most one and their sums do
+    not overflow. If the dot's result has less than 32 bits, it becomes f32, and
+    the quotient is rounded.
+
+    The pass runs after `fp8-form-attention`, on `fp8.attention` alone: the
+    gradients of an attention need the weights themselves.
+
+    Example: the result of the second dot is divided.
+
+    ```mlir
+    func.func @attend(%q: tensor<16x8xf32>, %k: tensor<16x8xf32>, %v: tensor<16x8xf32>) -> tensor<16x8xf32> {
+      %0 = fp8.attention %q, %k, %v
+          : (tensor<16x8xf32>, tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x8xf32> {
+      ^bb0(%a: tensor<16x8xf32>, %b: tensor<16x8xf32>, %c: tensor<16x8xf32>):
+        %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+        %zero = stablehlo.constant dense<0.0> : tensor<f32>
+        %s = stablehlo.dot_general %a, %b, contracting_dims = [1] x [1]
+            : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x16xf32>
+        %m = stablehlo.reduce(%s init: %low) applies stablehlo.maximum across dimensions = [1]
+            : (tensor<16x16xf32>, tensor<f32>) -> tensor<16xf32>
+        %b0 = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<16xf32>) -> tensor<16x16xf32>
+        %d = stablehlo.subtract %s, %b0 : tensor<16x16xf32>
+        %e = stablehlo.exponential %d : tensor<16x16xf32>
+        %l = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1]
+            : (tensor<16x16xf32>, tensor<f32>) -> tensor<16xf32>
+        %b1 = stablehlo.broadcast_in_dim %l, dims = [0] : (tensor<16xf32>) -> tensor<16x16xf32>
+        %p = stablehlo.divide %e, %b1 : tensor<16x16xf32>
+        %o = stablehlo.dot_general %p, %c, contracting_dims = [1] x [0]
+            : (tensor<16x16xf32>, tensor<16x8xf32>) -> tensor<16x8xf32>
+        fp8.yield %o : tensor<16x8xf32>
+      }
+      return %0 : tensor<16x8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
+  let statistics = [
+    Statistic<"numDeferred", "num-deferred", "Number of attentions whose results are divided">
+  ];
+}
+
 def FP8SaveActivations : Pass<"fp8-save-activations", "::mlir::ModuleOp"> {
   let summary = "Store saved activations in fewer bits";
   let description = [{
