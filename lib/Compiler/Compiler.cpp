@@ -25,6 +25,7 @@
 #include "fp8/Pipelines/Quantize.h"
 #include "fp8/Pipelines/Structure.h"
 #include "fp8/Support/InternalErrors.h"
+#include "fp8/Support/OutputFile.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -61,12 +62,10 @@ LogicalResult runStage(ModuleOp module, const CompileOptions &options,
   llvm::sys::path::append(path, options.name + "-" + stage + ".mlir");
   // If the directory could not be created, opening the file reports it.
   (void)llvm::sys::fs::create_directories(options.dumpDir);
-  std::error_code error;
-  llvm::raw_fd_ostream os(path, error);
-  if (error)
+  if (std::error_code error =
+          writeFile(path, [&](raw_ostream &os) { module.print(os); }))
     return emitError(module.getLoc())
            << "cannot write '" << path << "': " << error.message();
-  module.print(os);
   return success();
 }
 

@@ -5,14 +5,13 @@
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 #include "fp8/Support/FirstFit.h"
+#include "fp8/Support/OutputFile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -180,18 +179,17 @@ private:
   }
 
   LogicalResult write(const MemoryReport &memory, Location loc) {
-    std::error_code error;
-    llvm::ToolOutputFile file(report, error, llvm::sys::fs::OF_Text);
+    std::error_code error = writeFile(report, [&](raw_ostream &os) {
+      if (StringRef(report).ends_with(".json"))
+        memory.printJSON(os, budgetBytes);
+      else
+        memory.print(os, budgetBytes);
+      if (printBuffers)
+        memory.printBuffers(os);
+    });
     if (error)
       return emitError(loc)
              << "cannot write '" << report << "': " << error.message();
-    if (StringRef(report).ends_with(".json"))
-      memory.printJSON(file.os(), budgetBytes);
-    else
-      memory.print(file.os(), budgetBytes);
-    if (printBuffers)
-      memory.printBuffers(file.os());
-    file.keep();
     return success();
   }
 

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <limits>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -634,6 +635,22 @@ void createDirectories(const std::string &path) {
   if (stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     throw Error(FP8_ERROR_IO, str("cannot create directory '", path,
                                   "': a file of this name is there"));
+}
+
+DirectoryLock::~DirectoryLock() {
+  if (file >= 0)
+    close(file);
+}
+
+void DirectoryLock::take(const std::string &path) {
+  file = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0 || flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+    return;
+  throw Error(FP8_ERROR_IO,
+              str("another run writes to '", path,
+                  "': wait for its end, or choose another directory "
+                  "(processes that mpirun starts train together with "
+                  "--data-parallel)"));
 }
 
 } // namespace fp8::rt

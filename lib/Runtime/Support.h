@@ -204,6 +204,22 @@ std::vector<std::string> listDirectory(const std::string &path);
 /// Creates a directory and its missing parents.
 void createDirectories(const std::string &path);
 
+/// Keeps other runs from writing to a directory. The lock ends with the
+/// process, however that ends, and leaves no file.
+class DirectoryLock {
+public:
+  DirectoryLock() = default;
+  DirectoryLock(const DirectoryLock &) = delete;
+  DirectoryLock &operator=(const DirectoryLock &) = delete;
+  ~DirectoryLock();
+  /// Throws if another process or object has the lock. File systems without
+  /// locks lock nothing.
+  void take(const std::string &path);
+
+private:
+  int file = -1;
+};
+
 } // namespace fp8::rt
 
 #endif // FP8_LIB_RUNTIME_SUPPORT_H

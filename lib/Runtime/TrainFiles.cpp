@@ -25,6 +25,7 @@ void Trainer::prepareDirectory() {
   if (access(directory.c_str(), W_OK) != 0)
     throw Error(FP8_ERROR_IO, str("cannot write to directory '", directory,
                                   "': ", errnoText(errno)));
+  lock.take(directory);
   // Not only when the run is over.
   if (exporter) {
     createDirectories(options.export_weights->directory);

@@ -136,6 +136,7 @@ private:
   fp8_train_summary &summary;
   Console console;
   std::string directory;
+  DirectoryLock lock;
   std::unique_ptr<fp8_step> step;
   std::unique_ptr<StoredState> state;
   std::unique_ptr<Evaluation> evaluation;

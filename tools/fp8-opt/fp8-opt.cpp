@@ -8,6 +8,7 @@
 #include "SourceLines.h"
 #include "fp8/Init.h"
 #include "fp8/Support/InternalErrors.h"
+#include "fp8/Support/OutputFile.h"
 #ifdef FP8_INCLUDE_TESTS
 #include "TestPasses.h"
 #endif
@@ -61,11 +62,16 @@ static mlir::LogicalResult run(mlir::StringRef input, mlir::StringRef output,
       config.getDiagnosticVerbosityLevel() ==
           mlir::VerbosityLevel::ErrorsWarningsAndRemarks)
     shortenSourceLines(registry, from->getMemBufferRef());
-  if (mlir::failed(
-          mlir::MlirOptMain(to->os(), std::move(from), registry, labelled)))
+  mlir::LogicalResult result =
+      mlir::MlirOptMain(to->os(), std::move(from), registry, labelled);
+  if (std::error_code code = mlir::fp8::finish(to->os())) {
+    llvm::errs() << "error: cannot write '" << output << "': " << code.message()
+                 << "\n";
     return mlir::failure();
-  to->keep();
-  return mlir::success();
+  }
+  if (mlir::succeeded(result))
+    to->keep();
+  return result;
 }
 
 int main(int argc, char **argv) {

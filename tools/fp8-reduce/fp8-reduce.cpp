@@ -10,6 +10,7 @@
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Init.h"
+#include "fp8/Support/OutputFile.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -21,7 +22,6 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Support/FileUtilities.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/CommandLine.h"
@@ -29,7 +29,6 @@
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -410,11 +409,8 @@ int main(int argc, char **argv) {
                                   [](Diagnostic &) { return success(); });
   Reducer reducer(std::move(module), check);
   reducer.run();
-  std::string error;
-  auto file = openOutputFile(output, &error);
-  if (!file)
-    return fail(error);
-  file->os() << textOf(*reducer.best);
-  file->keep();
+  if (std::error_code error = writeFile(
+          output, [&](raw_ostream &os) { os << textOf(*reducer.best); }))
+    return fail("cannot write '" + output + "': " + error.message());
   return 0;
 }

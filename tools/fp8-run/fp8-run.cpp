@@ -12,6 +12,7 @@
 #include "fp8/Compiler/Program.h"
 #include "fp8/Init.h"
 #include "fp8/Run/Ranks.h"
+#include "fp8/Support/OutputFile.h"
 #include "fp8/Support/Recipe.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -755,5 +756,5 @@ int main(int argc, char **argv) {
       llvm::errs() << "fp8-run: " << line << "\n";
     return success();
   });
-  return runCommand(context);
+  return finishStandardOutput("fp8-run", runCommand(context));
 }

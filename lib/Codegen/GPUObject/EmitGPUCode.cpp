@@ -2,6 +2,7 @@
 
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/GPUObject/Object.h"
+#include "fp8/Support/OutputFile.h"
 
 #include "mlir/IR/Threading.h"
 #include "llvm/Support/FileSystem.h"
@@ -58,12 +59,10 @@ private:
   LogicalResult write(StringRef name, StringRef bytes) {
     llvm::SmallString<128> path(directory);
     llvm::sys::path::append(path, name);
-    std::error_code error;
-    llvm::raw_fd_ostream file(path, error);
-    if (error)
+    if (std::error_code error =
+            writeFile(path, [&](raw_ostream &os) { os << bytes; }))
       return getOperation().emitError()
              << "cannot write '" << path << "': " << error.message();
-    file << bytes;
     return success();
   }
 

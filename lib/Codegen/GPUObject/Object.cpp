@@ -2,6 +2,8 @@
 
 #include "fp8/Codegen/GPUObject/Object.h"
 
+#include "fp8/Support/OutputFile.h"
+
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -139,11 +141,10 @@ static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
                                      error.message());
     removers.push_back(std::make_unique<llvm::FileRemover>(path));
   }
-  {
-    std::error_code error;
-    llvm::raw_fd_ostream file(paths[0], error);
-    file << ptx;
-  }
+  if (std::error_code error =
+          writeFile(paths[0], [&](raw_ostream &os) { os << ptx; }))
+    return llvm::createStringError("cannot write '" + paths[0] +
+                                   "': " + error.message());
   std::string arch = ("-arch=" + target.getChip()).str();
   SmallVector<StringRef> arguments = {ptxas,    arch, "--fmad=false", "-v",
                                       paths[0], "-o", paths[1]};

@@ -72,6 +72,16 @@ def check_failure(result, *patterns):
         assert re.search(pattern, result.stderr, re.I | re.S), f"expected {pattern!r} in stderr" + shown
 
 
+def wait_for_rows(process, log):
+    """Waits until a run has logged some steps."""
+    deadline = time.time() + 120
+    while time.time() < deadline and process.poll() is None:
+        if log.exists() and log.read_text().count("\n") > 5:
+            break
+        time.sleep(0.1)
+    assert process.poll() is None, process.communicate()
+
+
 # ----------------------------------------------------------------- modules
 
 
@@ -283,12 +293,7 @@ def ctrl_c(f):
     command = [str(part) for part in f.command("ctrl-c", steps=100000)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     log = f.path("ctrl-c") / "log.csv"
-    deadline = time.time() + 120
-    while time.time() < deadline and process.poll() is None:
-        if log.exists() and log.read_text().count("\n") > 5:
-            break
-        time.sleep(0.1)
-    assert process.poll() is None, process.communicate()
+    wait_for_rows(process, log)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode > 0, f"expected a positive exit code but got {process.returncode}\n{stdout}{stderr}"
@@ -383,6 +388,51 @@ def step_from_a_pipe(f):
 def directory_of_the_ir_is_made(f):
     f.works(out="dumped", steps=1, dump_ir=f.path("ir") / "deep")
     assert (f.path("ir") / "deep" / "step-fp8.mlir").exists()
+
+
+def limited(command, blocks):
+    """Runs a command that may only write files of so many KiB: as on a full disk."""
+    return t.run(["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "bash", *command], check=False)
+
+
+@case
+def files_that_do_not_fit(f):
+    """What is written in part is removed, and the program that cannot write says so."""
+    dumped = limited(f.command("limited", dump_ir=f.path("limited-ir")), 1)
+    check_failure(dumped, "cannot write '.*limited-ir/.*mlir': File too large")
+    assert not list(f.path("limited-ir").iterdir()), list(f.path("limited-ir").iterdir())
+    package = limited(f.command("limited", emit_package=f.path("limited-package")), 8)
+    check_failure(package, "cannot write '.*': File too large")
+    with open("/dev/full", "w") as full:
+        for command in (f.command("limited", print_recipe=True), f.command("limited", explain_signature=True), ["fp8-opt", str(f.step)]):
+            result = subprocess.run([*map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True)
+            assert result.returncode == 1 and "cannot write" in result.stderr and "LLVM ERROR" not in result.stderr, result
+
+
+@case
+def two_runs_in_one_directory(f):
+    """The second one ends before it changes a file."""
+    command = f.command("shared", steps=100000)
+    first = subprocess.Popen([*map(str, command)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        log = f.path("shared") / "log.csv"
+        wait_for_rows(first, log)
+        f.fails("another run writes to '.*shared'", out="shared", overwrite=True)
+        f.fails("another run writes to '.*shared'", out="shared", resume=True)
+        assert first.poll() is None, first.stderr.read()
+    finally:
+        first.kill()
+        first.wait()
+    f.works(out="shared", overwrite=True)
+
+
+@case
+def narrow_sums_across_tiles(f):
+    """A narrow partial sum ends where a scale changes, whatever the recipe says of its length."""
+    narrow = {"recipe": "mxfp8", "set": "forward.accumulator.bits=14"}
+    f.works(out="narrow", steps=1, **narrow)
+    text = t.run([f.fp8_run, "--print-recipe", "--recipe", "mxfp8", "--set", "forward.accumulator={bits: 14, promote: 64}"], check=False)
+    check_failure(text, "expected 'forward.accumulator' to have a 'promote' that divides the 32 elements of a tile .* but got 64")
 
 
 @case

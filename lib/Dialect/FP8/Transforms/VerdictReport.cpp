@@ -5,11 +5,12 @@
 #include "EffectiveRecipe.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Support/OutputFile.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -218,6 +219,7 @@ void VerdictReport::read(func::FuncOp function) {
     if (auto verdict = op->getAttrOfType<SoftmaxVerdictAttr>(
             FP8Dialect::kSoftmaxVerdictAttrName))
       softmaxes.push_back(readSoftmax(op, verdict));
+    convolutions += isa<stablehlo::ConvolutionOp>(op);
   });
   llvm::append_range(collectives, CollectiveVerdict::getAll(function));
   for (auto &[number, dot] : numbered)
@@ -277,6 +279,7 @@ std::string VerdictReport::getSummary() const {
                                  dot.category == category.first;
                         }),
          category.second);
+  item(convolutions, "convolutions in high precision");
   return text;
 }
 
@@ -518,6 +521,7 @@ void VerdictReport::printJSON(llvm::raw_ostream &os) const {
     json.attribute("total", static_cast<int64_t>(dots.size()));
     for (auto kind : {Verdict::FP8, Verdict::HighPrecision, Verdict::Fallback})
       json.attribute(stringifyVerdict(kind), count(kind));
+    json.attribute("convolutions", convolutions);
     json.attributeArray("dots", [&] {
       for (const DotVerdict &dot : dots)
         json.object([&] { printDot(json, dot); });
@@ -547,17 +551,12 @@ LogicalResult VerdictReport::write(StringRef file, std::string &error) const {
     printTable(llvm::errs());
     return success();
   }
-  std::error_code code;
-  llvm::raw_fd_ostream os(file, code);
-  if (!code) {
+  std::error_code code = writeFile(file, [&](raw_ostream &os) {
     if (file.ends_with(".json"))
       printJSON(os);
     else
       printTable(os);
-    os.close();
-    code = os.error();
-    os.clear_error();
-  }
+  });
   if (!code)
     return success();
   error =

@@ -151,6 +151,8 @@ struct VerdictReport {
   std::vector<GatedUnitVerdict> gatedUnits;
   std::vector<SoftmaxVerdict> softmaxes;
   std::vector<CollectiveVerdict> collectives;
+  /// The convolutions that are no dots, and so have no verdict.
+  int64_t convolutions = 0;
 
   /// Reads the report from the attributes of a module: after `fp8-decide` its
   /// dots in program order, after `fp8-form-attention` its softmaxes, and after

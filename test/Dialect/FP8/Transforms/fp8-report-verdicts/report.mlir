@@ -14,6 +14,7 @@
 // CHECK-NEXT: "fp8": 1,
 // CHECK-NEXT: "high_precision": 1,
 // CHECK-NEXT: "fallback": 0,
+// CHECK-NEXT: "convolutions": 0,
 // CHECK-NEXT: "dots": [
 // CHECK-NEXT: {
 // CHECK-NEXT: "function": "main",

@@ -1,0 +1,32 @@
+//===- OutputFile.h - Files that may not fit on the disk --------*- C++ -*-===//
+
+#ifndef FP8_SUPPORT_OUTPUTFILE_H
+#define FP8_SUPPORT_OUTPUTFILE_H
+
+#include "mlir/Support/LLVM.h"
+
+#include <system_error>
+
+namespace llvm {
+class raw_fd_ostream;
+} // namespace llvm
+
+namespace mlir::fp8 {
+
+/// Replaces the file at `path` by what `print` prints, in one step: after an
+/// error the file is what it was before. Special files (/dev/stdout, pipes) are
+/// written directly, and - is the standard output.
+std::error_code writeFile(StringRef path,
+                          function_ref<void(raw_ostream &)> print);
+
+/// Flushes a stream. Returns what went wrong with it so far and clears that:
+/// a stream that is destroyed with an error ends the process.
+std::error_code finish(llvm::raw_fd_ostream &stream);
+
+/// Finishes the standard output of a program that would return `status`.
+/// Returns it, or 1 after a message if the output was not written.
+int finishStandardOutput(StringRef program, int status);
+
+} // namespace mlir::fp8
+
+#endif // FP8_SUPPORT_OUTPUTFILE_H

@@ -1,0 +1,62 @@
+//===- OutputFile.cpp - Files that may not fit on the disk ----------------===//
+
+#include "fp8/Support/OutputFile.h"
+
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+namespace fs = llvm::sys::fs;
+
+std::error_code fp8::finish(llvm::raw_fd_ostream &stream) {
+  stream.flush();
+  std::error_code error = stream.error();
+  stream.clear_error();
+  return error;
+}
+
+static std::error_code writeDirectly(StringRef path,
+                                     function_ref<void(raw_ostream &)> print) {
+  std::error_code error;
+  llvm::raw_fd_ostream stream(path, error);
+  if (error)
+    return error;
+  print(stream);
+  return finish(stream);
+}
+
+std::error_code fp8::writeFile(StringRef path,
+                               function_ref<void(raw_ostream &)> print) {
+  if (path == "-") {
+    print(llvm::outs());
+    return std::error_code();
+  }
+  fs::file_status status;
+  if (!fs::status(path, status) && fs::exists(status) &&
+      !fs::is_regular_file(status))
+    return writeDirectly(path, print);
+  llvm::Expected<fs::TempFile> temporary =
+      fs::TempFile::create(path + ".tmp-%%%%%%%%");
+  if (!temporary)
+    return llvm::errorToErrorCode(temporary.takeError());
+  std::error_code error;
+  {
+    llvm::raw_fd_ostream stream(temporary->FD, /*shouldClose=*/false);
+    print(stream);
+    error = finish(stream);
+  }
+  if (!error)
+    return llvm::errorToErrorCode(temporary->keep(path));
+  llvm::consumeError(temporary->discard());
+  return error;
+}
+
+int fp8::finishStandardOutput(StringRef program, int status) {
+  std::error_code error = finish(llvm::outs());
+  if (!error)
+    return status;
+  llvm::errs() << program << ": error: cannot write to the standard output: "
+               << error.message() << "\n";
+  return 1;
+}
