@@ -19,6 +19,7 @@ void fp8::buildImportPipeline(OpPassManager &pm, const ImportConfig &config) {
   inlining.entry = config.entry;
   pm.addPass(stablehlo::createInlineCalls(inlining));
   pm.addNestedPass<func::FuncOp>(stablehlo::createSimplify());
+  pm.addNestedPass<func::FuncOp>(stablehlo::createConvolutionsToDots());
   // Merge what inlining repeated. Rematerialized copies stay apart, because
   // they are behind an optimization_barrier.
   pm.addNestedPass<func::FuncOp>(createCSEPass());

@@ -102,3 +102,29 @@ def mixer_on_patches():
     image, label = images()
     return Step(train, {"params": p, "opt_state": opt.init(p)}, {"image": image, "label": label}, lambda r: r[2],
                 lambda r: {"params": r[0], "opt_state": r[1]}, linear=(9, 8, 9))  # fmt: skip
+
+
+@step
+def layers_of_convolutions():
+    """Layers that are written as convolutions: patches, 1x1 with and without strides; and kernels for each channel."""
+
+    class Net(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            x = nn.gelu(nn.Conv(WIDTH, (2, 2), strides=(2, 2))(x))
+            h = nn.LayerNorm()(nn.Conv(WIDTH, (3, 3), feature_group_count=WIDTH)(x))
+            x = x + nn.Conv(WIDTH, (1, 1))(nn.gelu(nn.Conv(2 * WIDTH, (1, 1))(h)))
+            x = nn.gelu(nn.Conv(WIDTH, (1, 1), strides=(2, 2), use_bias=False)(x))
+            return nn.Dense(8)(x.mean((1, 2)))
+
+    net, opt = Net(), tx()
+
+    def train(params, opt_state, image, label):
+        loss, grads = jax.value_and_grad(lambda p: class_loss(net.apply(p, image), label))(params)
+        updates, opt_state = opt.update(grads, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, loss
+
+    image, label = images()
+    p = jax.jit(net.init)(jax.random.key(0), image[0])
+    return Step(train, {"params": p, "opt_state": opt.init(p)}, {"image": image, "label": label}, lambda r: r[2],
+                lambda r: {"params": r[0], "opt_state": r[1]}, linear=(4, 3, 4))  # fmt: skip

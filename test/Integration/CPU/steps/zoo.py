@@ -91,22 +91,24 @@ def check_outputs(fp8_run, export, folder, name_of):
 
 
 def dots_of(text):
-    """Returns the number of dots of main, counted once for each call of their function."""
+    """Returns the number of dots and convolutions of main, counted once for each call of their function."""
     functions = re.split(r"^  func\.func (?:public |private )?@", text, flags=re.M)[1:]
     bodies = {re.match(r'"[^"]*"|[\w.$-]+', f).group(): f for f in functions}
-    count = lambda name: bodies[name].count("stablehlo.dot_general") + sum(
+    count = lambda name: len(re.findall(r"stablehlo\.(?:dot_general|convolution)\b", bodies[name])) + sum(
         count(callee) for callee in re.findall(r'\bcall @("[^"]*"|[\w.$-]+)', bodies[name])
     )
     return count("main")
 
 
 def check_dots(export, out):
-    """Every dot of a run has a verdict. Returns the verdicts and those of linear layers."""
-    report = json.loads((out / "verdicts.json").read_text())["dots"]
+    """Every dot of a run has a verdict, and what is left of convolutions is counted. Returns the
+    verdicts and those of linear layers."""
+    verdicts = json.loads((out / "verdicts.json").read_text())
+    report, convolutions = verdicts["dots"], verdicts["convolutions"]
     for row in report:
         assert row["verdict"] == "fp8" or row["reason"], f"expected a reason in {row}"
     dots = dots_of(export.text) - export.step.repeated
-    assert len(report) == dots, f"expected verdicts of {dots} dots but got {len(report)}"
+    assert len(report) + convolutions == dots, f"expected {dots} dots and convolutions but got {len(report)} and {convolutions}"
     linear = [row for row in report if row["category"] == "linear"]
     roles = Counter(row["role"] for row in linear)
     got = tuple(roles[role] for role in ("forward", "dgrad", "wgrad"))

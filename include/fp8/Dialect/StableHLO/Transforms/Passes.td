@@ -155,6 +155,34 @@ def Simplify : Pass<"stablehlo-simplify"> {
   }];
 }
 
+def ConvolutionsToDots : Pass<"stablehlo-convolutions-to-dots"> {
+  let summary = "Rewrites convolutions whose windows do not overlap as dots";
+  let description = [{
+    A convolution becomes a dot of reshaped operands if along every spatial
+    dimension its window is one element (also with strides), covers the image,
+    or is as long as the stride, and so do the gradients of such convolutions.
+    Convolutions in groups stay. Linear layers that a model writes as
+    convolutions (1x1, embeddings of patches) are quantized as dots; the order
+    of sums may change.
+
+    Example: patches of 4x4 pixels.
+
+    ```mlir
+    func.func @main(%x: tensor<2x8x8x3xf32>, %w: tensor<4x4x3x16xf32>) -> tensor<2x2x2x16xf32> {
+      %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+        window = {stride = [4, 4], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}
+        {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+        : (tensor<2x8x8x3xf32>, tensor<4x4x3x16xf32>) -> tensor<2x2x2x16xf32>
+      return %0 : tensor<2x2x2x16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+  let statistics = [
+    Statistic<"numRewritten", "num-rewritten", "Number of convolutions that became dots">
+  ];
+}
+
 def CanonicalizeLoops : Pass<"stablehlo-canonicalize-loops"> {
   let summary = "Brings loops and branches into the form that later stages expect";
   let description = [{

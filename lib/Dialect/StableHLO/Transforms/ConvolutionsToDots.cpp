@@ -1,0 +1,370 @@
+//===- ConvolutionsToDots.cpp - Convolutions whose windows do not overlap -===//
+//
+// A convolution whose window is one element, all of the image, or as long as
+// its stride is a dot of a reshaped image: the layers of a network that mix
+// channels, embed patches, or skip, and their gradients. As dots they are
+// linear layers. Along each spatial dimension, with an image of I elements, a
+// kernel of K and a result of O:
+//
+//   Pointwise    K = 1                          out[o] = x[o] w
+//   Contracted   O = 1                          out    = sum of x[k] w[k]
+//   Patches      stride K, I = O K              out[o] = sum of x[o, k] w[k]
+//   Interleaved  kernel dilated by O, I = O K   out[o] = sum of x[k, o] w[k]
+//   Spread       image dilated by K, O = I K    out[i, k] = x[i] w[K - 1 - k]
+//
+// Interleaved and spread ones are the gradients of patches and of contracted
+// dimensions. A stride over pointwise windows takes a slice of the image first,
+// and a dilated image pads the result with zeros.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/Transforms/Passes.h"
+
+#include "mlir/IR/Builders.h"
+
+namespace mlir {
+namespace stablehlo {
+#define GEN_PASS_DEF_CONVOLUTIONSTODOTS
+#include "fp8/Dialect/StableHLO/Transforms/Passes.h.inc"
+} // namespace stablehlo
+} // namespace mlir
+
+using namespace mlir;
+using stablehlo::ConvolutionOp;
+
+namespace {
+
+/// The window of a convolution along one spatial dimension.
+struct Window {
+  int64_t image, kernel, result;
+  int64_t stride, low, high, imageDilation, kernelDilation;
+  bool isReversed;
+};
+
+enum class Kind { Pointwise, Contracted, Patches, Interleaved, Spread };
+
+/// Rewrites one convolution.
+class DotBuilder {
+public:
+  explicit DotBuilder(ConvolutionOp op)
+      : op(op), numbers(op.getDimensionNumbers()), builder(op) {}
+
+  /// Returns the result, or null if the convolution is no dot.
+  Value build();
+
+private:
+  bool readWindows();
+  Value sliceImage(Value image);
+  Value turnKernel(Value kernel);
+  void placeImage(Value &image);
+  void placeKernel(Value &kernel);
+  Value arrange(Value dot);
+  Value padResult(Value result);
+
+  ConvolutionOp op;
+  stablehlo::ConvDimensionNumbersAttr numbers;
+  OpBuilder builder;
+  SmallVector<Window> windows;
+  SmallVector<Kind> kinds;
+
+  /// What the free dimensions of the dot's operands are: a dimension of the
+  /// convolution's result, and whether they are the outer part of it.
+  struct Free {
+    int64_t dim;
+    bool isOuter = true;
+  };
+  SmallVector<Free> free;
+  SmallVector<int64_t> imageContracted, kernelContracted;
+};
+
+} // namespace
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+/// Returns what a window computes, if it is one of the kinds of a dot.
+static std::optional<Kind> kindOf(const Window &w) {
+  bool isPlain = w.low == 0 && w.imageDilation == 1;
+  if (w.kernel == 1) {
+    // Padding makes zeros of a result that is not sliced.
+    bool isWhole = w.stride == 1 && w.low >= 0 && w.high >= 0;
+    bool isSliced = isPlain && w.high <= 0 && !isWhole;
+    return isWhole || isSliced ? std::optional(Kind::Pointwise) : std::nullopt;
+  }
+  bool isCovered =
+      isPlain && !w.isReversed && (w.kernel - 1) * w.kernelDilation < w.image;
+  if (isCovered && w.result == 1)
+    return Kind::Contracted;
+  if (isCovered && w.high == 0 && w.image == w.result * w.kernel) {
+    if (w.stride == w.kernel && w.kernelDilation == 1)
+      return Kind::Patches;
+    if (w.stride == 1 && w.kernelDilation == w.result)
+      return Kind::Interleaved;
+  }
+  if ((w.imageDilation == w.kernel || w.image == 1) && w.stride == 1 &&
+      w.kernelDilation == 1 && w.low == w.kernel - 1 && w.high == w.kernel - 1)
+    return Kind::Spread;
+  return std::nullopt;
+}
+
+bool DotBuilder::readWindows() {
+  auto type = dyn_cast<RankedTensorType>(op.getResult().getType());
+  auto isStatic = [](Value value) {
+    auto tensor = dyn_cast<RankedTensorType>(value.getType());
+    return tensor && tensor.hasStaticShape() && tensor.getNumElements() > 0;
+  };
+  if (!type || !isStatic(op.getResult()) || !isStatic(op.getLhs()) ||
+      !isStatic(op.getRhs()) || op.getFeatureGroupCount() != 1 ||
+      op.getBatchGroupCount() != 1)
+    return false;
+  auto entry = [](std::optional<ArrayRef<int64_t>> list, size_t i) {
+    return list ? (*list)[i] : 1;
+  };
+  SmallVector<int64_t> pads;
+  if (op.getPadding())
+    pads = llvm::to_vector(op.getPadding()->getValues<int64_t>());
+  for (size_t i = 0; i < numbers.getInputSpatialDimensions().size(); ++i) {
+    Window window{shapeOf(op.getLhs())[numbers.getInputSpatialDimensions()[i]],
+                  shapeOf(op.getRhs())[numbers.getKernelSpatialDimensions()[i]],
+                  type.getShape()[numbers.getOutputSpatialDimensions()[i]],
+                  entry(op.getWindowStrides(), i),
+                  pads.empty() ? 0 : pads[2 * i],
+                  pads.empty() ? 0 : pads[2 * i + 1],
+                  entry(op.getLhsDilation(), i),
+                  entry(op.getRhsDilation(), i),
+                  op.getWindowReversal() && (*op.getWindowReversal())[i]};
+    std::optional<Kind> kind = kindOf(window);
+    if (!kind)
+      return false;
+    windows.push_back(window);
+    kinds.push_back(*kind);
+  }
+  return true;
+}
+
+/// Leaves out elements of the image that no window reads: between strides of
+/// pointwise windows, and between the elements of a dilated kernel.
+Value DotBuilder::sliceImage(Value image) {
+  ArrayRef<int64_t> shape = shapeOf(image);
+  SmallVector<int64_t> starts(shape.size(), 0), ends(shape),
+      steps(shape.size(), 1);
+  for (auto [i, dim] : llvm::enumerate(numbers.getInputSpatialDimensions())) {
+    const Window &w = windows[i];
+    if (kinds[i] == Kind::Pointwise && w.imageDilation == 1 && w.low == 0 &&
+        w.high <= 0) {
+      steps[dim] = w.stride;
+      ends[dim] = (w.result - 1) * w.stride + 1;
+    } else if (kinds[i] == Kind::Contracted) {
+      steps[dim] = w.kernelDilation;
+      ends[dim] = (w.kernel - 1) * w.kernelDilation + 1;
+    }
+  }
+  if (ArrayRef<int64_t>(ends) == shape && llvm::all_equal(steps) &&
+      steps.front() == 1)
+    return image;
+  return stablehlo::SliceOp::create(builder, op.getLoc(), image, starts, ends,
+                                    steps);
+}
+
+/// Reverses the dimensions of the kernel whose windows run backwards; a kernel
+/// that has been reversed already is read as it was.
+Value DotBuilder::turnKernel(Value kernel) {
+  llvm::SmallDenseSet<int64_t> turned;
+  for (auto [i, dim] : llvm::enumerate(numbers.getKernelSpatialDimensions()))
+    if (kinds[i] == Kind::Spread && !windows[i].isReversed)
+      turned.insert(dim);
+  if (auto reverse = kernel.getDefiningOp<stablehlo::ReverseOp>()) {
+    for (int64_t dim : reverse.getDimensions())
+      if (shapeOf(kernel)[dim] != 1 && !turned.erase(dim))
+        turned.insert(dim);
+    kernel = reverse.getOperand();
+  }
+  if (turned.empty())
+    return kernel;
+  SmallVector<int64_t> dims(turned.begin(), turned.end());
+  llvm::sort(dims);
+  return stablehlo::ReverseOp::create(builder, op.getLoc(), kernel, dims);
+}
+
+static Value reshape(OpBuilder &builder, Location loc, Value value,
+                     ArrayRef<int64_t> shape) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getShape() == shape ? value
+                                  : stablehlo::ReshapeOp::create(
+                                        builder, loc, type.clone(shape), value);
+}
+
+/// Splits dimensions of the image into windows, and finds out which dimensions
+/// are contracted.
+void DotBuilder::placeImage(Value &image) {
+  SmallVector<int64_t> shape;
+  for (auto [dim, size] : llvm::enumerate(shapeOf(image))) {
+    int64_t place = shape.size();
+    if (int64_t(dim) == numbers.getInputBatchDimension()) {
+      free.push_back({numbers.getOutputBatchDimension()});
+      shape.push_back(size);
+      continue;
+    }
+    if (int64_t(dim) == numbers.getInputFeatureDimension()) {
+      imageContracted.push_back(place);
+      shape.push_back(size);
+      continue;
+    }
+    auto spatial = numbers.getInputSpatialDimensions();
+    unsigned i = llvm::find(spatial, int64_t(dim)) - spatial.begin();
+    const Window &w = windows[i];
+    Free own{numbers.getOutputSpatialDimensions()[i]};
+    switch (kinds[i]) {
+    case Kind::Pointwise:
+    case Kind::Spread:
+      free.push_back(own);
+      shape.push_back(size);
+      break;
+    case Kind::Contracted:
+      imageContracted.push_back(place);
+      shape.push_back(size);
+      break;
+    case Kind::Patches:
+      free.push_back(own);
+      imageContracted.push_back(place + 1);
+      shape.append({w.result, w.kernel});
+      break;
+    case Kind::Interleaved:
+      free.push_back(own);
+      imageContracted.push_back(place);
+      shape.append({w.kernel, w.result});
+      break;
+    }
+  }
+  image = reshape(builder, op.getLoc(), image, shape);
+}
+
+/// Leaves out the dimensions of pointwise windows, and finds the contracted
+/// dimensions in the order of the image.
+void DotBuilder::placeKernel(Value &kernel) {
+  SmallVector<int64_t> shape, places(shapeOf(kernel).size(), -1);
+  for (auto [dim, size] : llvm::enumerate(shapeOf(kernel))) {
+    auto spatial = numbers.getKernelSpatialDimensions();
+    auto *found = llvm::find(spatial, int64_t(dim));
+    unsigned i = found - spatial.begin();
+    if (found != spatial.end() && kinds[i] == Kind::Pointwise)
+      continue;
+    places[dim] = shape.size();
+    shape.push_back(size);
+    if (int64_t(dim) == numbers.getKernelOutputFeatureDimension())
+      free.push_back({numbers.getOutputFeatureDimension()});
+    else if (found != spatial.end() && kinds[i] == Kind::Spread)
+      free.push_back({numbers.getOutputSpatialDimensions()[i], false});
+  }
+  for (int64_t dim : llvm::seq<int64_t>(shapeOf(op.getLhs()).size())) {
+    if (dim == numbers.getInputFeatureDimension()) {
+      kernelContracted.push_back(
+          places[numbers.getKernelInputFeatureDimension()]);
+      continue;
+    }
+    auto spatial = numbers.getInputSpatialDimensions();
+    auto *found = llvm::find(spatial, dim);
+    unsigned i = found - spatial.begin();
+    if (found != spatial.end() && kinds[i] != Kind::Pointwise &&
+        kinds[i] != Kind::Spread)
+      kernelContracted.push_back(
+          places[numbers.getKernelSpatialDimensions()[i]]);
+  }
+  kernel = reshape(builder, op.getLoc(), kernel, shape);
+}
+
+/// Brings the dimensions of the dot into the order of the result, and merges
+/// the parts of spread ones.
+Value DotBuilder::arrange(Value dot) {
+  auto order = llvm::to_vector(llvm::seq<int64_t>(free.size()));
+  llvm::sort(order, [&](int64_t a, int64_t b) {
+    return std::pair(free[a].dim, !free[a].isOuter) <
+           std::pair(free[b].dim, !free[b].isOuter);
+  });
+  auto type = cast<RankedTensorType>(dot.getType());
+  if (!llvm::is_sorted(order)) {
+    SmallVector<int64_t> shape;
+    for (int64_t place : order)
+      shape.push_back(type.getShape()[place]);
+    dot = stablehlo::TransposeOp::create(builder, op.getLoc(),
+                                         type.clone(shape), dot,
+                                         builder.getDenseI64ArrayAttr(order));
+  }
+  SmallVector<int64_t> shape(shapeOf(op.getResult()));
+  for (auto [i, dim] : llvm::enumerate(numbers.getOutputSpatialDimensions()))
+    if (kinds[i] == Kind::Pointwise && windows[i].stride == 1 &&
+        windows[i].low >= 0 && windows[i].high >= 0)
+      shape[dim] = windows[i].image;
+  return reshape(builder, op.getLoc(), dot, shape);
+}
+
+/// Adds the zeros between and around the elements of pointwise windows.
+Value DotBuilder::padResult(Value result) {
+  ArrayRef<int64_t> shape = shapeOf(result);
+  if (shape == shapeOf(op.getResult()))
+    return result;
+  SmallVector<int64_t> low(shape.size(), 0), high(low), interior(low);
+  for (auto [i, dim] : llvm::enumerate(numbers.getOutputSpatialDimensions())) {
+    const Window &w = windows[i];
+    if (shape[dim] == w.result)
+      continue;
+    low[dim] = w.low;
+    high[dim] = w.high;
+    interior[dim] = w.imageDilation - 1;
+  }
+  Type element = cast<RankedTensorType>(result.getType()).getElementType();
+  Value zero =
+      stablehlo::ConstantOp::create(builder, op.getLoc(),
+                                    cast<ElementsAttr>(builder.getZeroAttr(
+                                        RankedTensorType::get({}, element))));
+  return stablehlo::PadOp::create(
+      builder, op.getLoc(), op.getResult().getType(), result, zero,
+      builder.getDenseI64ArrayAttr(low), builder.getDenseI64ArrayAttr(high),
+      builder.getDenseI64ArrayAttr(interior));
+}
+
+Value DotBuilder::build() {
+  if (!readWindows())
+    return nullptr;
+  Value image = sliceImage(op.getLhs()), kernel = turnKernel(op.getRhs());
+  placeImage(image);
+  placeKernel(kernel);
+  SmallVector<int64_t> shape;
+  auto addFree = [&](Value operand, ArrayRef<int64_t> contracted) {
+    for (auto [dim, size] : llvm::enumerate(shapeOf(operand)))
+      if (!llvm::is_contained(contracted, int64_t(dim)))
+        shape.push_back(size);
+  };
+  addFree(image, imageContracted);
+  addFree(kernel, kernelContracted);
+  auto dims = stablehlo::DotDimensionNumbersAttr::get(
+      op.getContext(), {}, {}, imageContracted, kernelContracted);
+  auto type = cast<RankedTensorType>(op.getResult().getType()).clone(shape);
+  auto dot = stablehlo::DotGeneralOp::create(
+      builder, op.getLoc(), type, image, kernel, dims,
+      op.getPrecisionConfigAttr(), /*algorithm=*/nullptr);
+  return padResult(arrange(dot));
+}
+
+namespace {
+struct ConvolutionsToDots
+    : stablehlo::impl::ConvolutionsToDotsBase<ConvolutionsToDots> {
+  void runOnOperation() override {
+    SmallVector<ConvolutionOp> convolutions;
+    getOperation()->walk([&](ConvolutionOp op) { convolutions.push_back(op); });
+    for (ConvolutionOp op : convolutions) {
+      Value result = DotBuilder(op).build();
+      if (!result)
+        continue;
+      Operation *kernel = op.getRhs().getDefiningOp();
+      op.replaceAllUsesWith(result);
+      op.erase();
+      if (isa_and_nonnull<stablehlo::ReverseOp>(kernel) && kernel->use_empty())
+        kernel->erase();
+      ++numRewritten;
+    }
+  }
+};
+} // namespace

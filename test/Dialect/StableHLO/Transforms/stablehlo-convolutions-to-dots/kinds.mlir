@@ -1,0 +1,139 @@
+// RUN: fp8-opt %s --stablehlo-convolutions-to-dots | FileCheck %s
+
+// A 1x1 convolution mixes channels.
+// CHECK-LABEL: @pointwise
+// CHECK: %[[W:.*]] = stablehlo.reshape %arg1 : (tensor<1x1x3x16xf32>) -> tensor<3x16xf32>
+// CHECK: %[[DOT:.*]] = stablehlo.dot_general %arg0, %[[W]], contracting_dims = [3] x [0], precision = [DEFAULT, DEFAULT] : (tensor<2x8x6x3xf32>, tensor<3x16xf32>) -> tensor<2x8x6x16xf32>
+// CHECK: return %[[DOT]]
+func.func @pointwise(%x: tensor<2x8x6x3xf32>, %w: tensor<1x1x3x16xf32>) -> tensor<2x8x6x16xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x8x6x3xf32>, tensor<1x1x3x16xf32>) -> tensor<2x8x6x16xf32>
+  return %0 : tensor<2x8x6x16xf32>
+}
+
+// Strides leave out rows and columns of the image.
+// CHECK-LABEL: @strided
+// CHECK: %[[X:.*]] = stablehlo.slice %arg0 [0:2, 0:7:2, 0:4:3, 0:3]
+// CHECK: stablehlo.dot_general %[[X]], %{{.*}} -> tensor<2x4x2x16xf32>
+func.func @strided(%x: tensor<2x8x6x3xf32>, %w: tensor<1x1x3x16xf32>) -> tensor<2x4x2x16xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {stride = [2, 3], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x8x6x3xf32>, tensor<1x1x3x16xf32>) -> tensor<2x4x2x16xf32>
+  return %0 : tensor<2x4x2x16xf32>
+}
+
+// The gradient of that image has zeros in between.
+// CHECK-LABEL: @strided_gradient
+// CHECK: %[[DOT:.*]] = stablehlo.dot_general %arg0, %{{.*}}, contracting_dims = [3] x [1], {{.*}} -> tensor<2x4x2x3xf32>
+// CHECK: stablehlo.pad %[[DOT]], %{{.*}}, low = [0, 0, 0, 0], high = [0, 1, 2, 0], interior = [0, 1, 2, 0]
+func.func @strided_gradient(%x: tensor<2x4x2x16xf32>, %w: tensor<1x1x3x16xf32>) -> tensor<2x8x6x3xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f],
+    window = {stride = [1, 1], pad = [[0, 1], [0, 2]], lhs_dilate = [2, 3], rhs_dilate = [1, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x4x2x16xf32>, tensor<1x1x3x16xf32>) -> tensor<2x8x6x3xf32>
+  return %0 : tensor<2x8x6x3xf32>
+}
+
+// An embedding of patches contracts the pixels of each.
+// CHECK-LABEL: @patches
+// CHECK: %[[X:.*]] = stablehlo.reshape %arg0 : (tensor<2x8x6x3xf32>) -> tensor<2x2x4x2x3x3xf32>
+// CHECK: stablehlo.dot_general %[[X]], %arg1, contracting_dims = [2, 4, 5] x [0, 1, 2], {{.*}} -> tensor<2x2x2x16xf32>
+func.func @patches(%x: tensor<2x8x6x3xf32>, %w: tensor<4x3x3x16xf32>) -> tensor<2x2x2x16xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {stride = [4, 3], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x8x6x3xf32>, tensor<4x3x3x16xf32>) -> tensor<2x2x2x16xf32>
+  return %0 : tensor<2x2x2x16xf32>
+}
+
+// The gradient of its kernel contracts patches.
+// CHECK-LABEL: @patches_of_kernel
+// CHECK: %[[X:.*]] = stablehlo.reshape %arg0 : (tensor<2x8x6x3xf32>) -> tensor<2x2x4x2x3x3xf32>
+// CHECK: %[[DOT:.*]] = stablehlo.dot_general %[[X]], %arg1, contracting_dims = [0, 1, 3] x [0, 1, 2], {{.*}} -> tensor<4x3x3x16xf32>
+// CHECK: return %[[DOT]]
+func.func @patches_of_kernel(%x: tensor<2x8x6x3xf32>, %w: tensor<2x2x2x16xf32>) -> tensor<4x3x3x16xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f],
+    window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [4, 3], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x8x6x3xf32>, tensor<2x2x2x16xf32>) -> tensor<4x3x3x16xf32>
+  return %0 : tensor<4x3x3x16xf32>
+}
+
+// The gradient of its image spreads each pixel over its patch. The kernel that was
+// reversed for it is read as it was.
+// CHECK-LABEL: @patches_of_image
+// CHECK-NOT: stablehlo.reverse
+// CHECK: %[[DOT:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [3] x [3], {{.*}} -> tensor<2x2x2x4x3x3xf32>
+// CHECK: %[[T:.*]] = stablehlo.transpose %[[DOT]], dims = [0, 1, 3, 2, 4, 5]
+// CHECK: stablehlo.reshape %[[T]] : (tensor<2x2x4x2x3x3xf32>) -> tensor<2x8x6x3xf32>
+func.func @patches_of_image(%x: tensor<2x2x2x16xf32>, %w: tensor<4x3x3x16xf32>) -> tensor<2x8x6x3xf32> {
+  %r = stablehlo.reverse %w, dims = [0, 1] : tensor<4x3x3x16xf32>
+  %0 = stablehlo.convolution(%x, %r) dim_numbers = [b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f],
+    window = {stride = [1, 1], pad = [[3, 3], [2, 2]], lhs_dilate = [4, 3], rhs_dilate = [1, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x2x2x16xf32>, tensor<4x3x3x16xf32>) -> tensor<2x8x6x3xf32>
+  return %0 : tensor<2x8x6x3xf32>
+}
+
+// A window over all of the image.
+// CHECK-LABEL: @whole
+// CHECK: %[[DOT:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1, 2, 3] x [0, 1, 2], {{.*}} -> tensor<2x16xf32>
+// CHECK: stablehlo.reshape %[[DOT]] : (tensor<2x16xf32>) -> tensor<2x1x1x16xf32>
+func.func @whole(%x: tensor<2x4x6x3xf32>, %w: tensor<4x6x3x16xf32>) -> tensor<2x1x1x16xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x4x6x3xf32>, tensor<4x6x3x16xf32>) -> tensor<2x1x1x16xf32>
+  return %0 : tensor<2x1x1x16xf32>
+}
+
+// Windows overlap.
+// CHECK-LABEL: @overlapping
+// CHECK: stablehlo.convolution
+// CHECK-NOT: stablehlo.dot_general
+func.func @overlapping(%x: tensor<2x8x6x3xf32>, %w: tensor<3x3x3x16xf32>) -> tensor<2x6x4x16xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x8x6x3xf32>, tensor<3x3x3x16xf32>) -> tensor<2x6x4x16xf32>
+  return %0 : tensor<2x6x4x16xf32>
+}
+
+// Windows at the edge see zeros.
+// CHECK-LABEL: @padded
+// CHECK: stablehlo.convolution
+// CHECK-NOT: stablehlo.dot_general
+func.func @padded(%x: tensor<2x8x6x3xf32>, %w: tensor<2x2x3x16xf32>) -> tensor<2x5x4x16xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {stride = [2, 2], pad = [[1, 1], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x8x6x3xf32>, tensor<2x2x3x16xf32>) -> tensor<2x5x4x16xf32>
+  return %0 : tensor<2x5x4x16xf32>
+}
+
+// The elements of a window are reversed.
+// CHECK-LABEL: @reversed
+// CHECK: stablehlo.convolution
+// CHECK-NOT: stablehlo.dot_general
+func.func @reversed(%x: tensor<2x8x6x3xf32>, %w: tensor<2x2x3x16xf32>) -> tensor<2x4x3x16xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {stride = [2, 2], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [true, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x8x6x3xf32>, tensor<2x2x3x16xf32>) -> tensor<2x4x3x16xf32>
+  return %0 : tensor<2x4x3x16xf32>
+}
+
+// Each channel has a kernel of its own.
+// CHECK-LABEL: @groups
+// CHECK: stablehlo.convolution
+// CHECK-NOT: stablehlo.dot_general
+func.func @groups(%x: tensor<2x8x6x4xf32>, %w: tensor<1x1x1x4xf32>) -> tensor<2x8x6x4xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 4 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x8x6x4xf32>, tensor<1x1x1x4xf32>) -> tensor<2x8x6x4xf32>
+  return %0 : tensor<2x8x6x4xf32>
+}
