@@ -171,7 +171,8 @@ std::vector<ArgumentUse> SignatureAnalyzer::findUses() {
     else if (resultOfArg[arg.index] && !(returnedAsIs && isFloat(arg.type)))
       uses.push_back(ArgumentUse::Weights);
     else if (!isFloat(arg.type))
-      uses.push_back(ArgumentUse::Data);
+      uses.push_back(masksState(argument(arg.index)) ? ArgumentUse::Weights
+                                                     : ArgumentUse::Data);
     else
       uses.push_back(ArgumentUse::Unknown);
   }

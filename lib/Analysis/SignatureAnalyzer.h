@@ -163,13 +163,17 @@ private:
     /// The constant factor that it is multiplied by each step; NaN if there is
     /// none.
     double decay;
-    SmallVector<unsigned> others;
+    /// Whether the update divides by it, and reads it in no other way.
+    bool divides;
+    /// Other state that feeds it and may itself be a sum of gradients.
+    SmallVector<unsigned> others = {};
 
     bool isLinear() const { return degree % 2 == 1; }
   };
   DenseMap<unsigned, SmallVector<Trained>>
   findReaders(ArrayRef<Trained> trained);
   GradientState describeGradientState(unsigned arg, const Trained &trained);
+  bool mayHoldGradients(unsigned arg);
   SmallVector<GradientState> findGradientState(ArrayRef<Trained> trained);
   bool isResetSum(unsigned arg);
   DenseSet<unsigned> findAccumulators(ArrayRef<GradientState> states);

@@ -209,6 +209,14 @@ SignatureAnalyzer::findReaders(ArrayRef<Trained> trained) {
   return readers;
 }
 
+/// Returns true for state that may be a moment or a sum of gradients, and false
+/// for what a gradient may be computed from: weights that others are pulled to,
+/// masks, data.
+bool SignatureAnalyzer::mayHoldGradients(unsigned arg) {
+  return resultOfArg[arg] && unchangedArgument(arg) != arg &&
+         signature.args[arg].kind != StateKind::Average;
+}
+
 /// Describes how a parameter's gradient feeds an argument; degree 0 if it does
 /// not.
 SignatureAnalyzer::GradientState
@@ -216,10 +224,13 @@ SignatureAnalyzer::describeGradientState(unsigned arg, const Trained &trained) {
   const Chain &chain = updateOf(arg);
   const Reach &self = chain.find(argument(arg))->second;
   const Chain &update = updateOf(trained.updated);
-  GradientState state{arg, trained.param, 0, self.decays, self.factor, {}};
+  const Reach &read = update.find(argument(arg))->second;
+  GradientState state{arg,         trained.param, 0,
+                      self.decays, self.factor,   read.divides};
   for (auto &[source, reach] : chain) {
     if (auto other = argumentIndex(source)) {
-      if (*other != arg && *other != trained.updated)
+      if (*other != arg && *other != trained.updated &&
+          mayHoldGradients(*other))
         state.others.push_back(*other);
     } else if (update.count(source)) {
       state.degree = std::max(state.degree, reach.degree);
@@ -330,9 +341,10 @@ void SignatureAnalyzer::findMoments(ArrayRef<GradientState> states) {
   DenseSet<unsigned> accumulators = findAccumulators(states);
   DenseSet<unsigned> squares = findSquares(states, accumulators);
   // A moment decays, and only gradients feed it. State that adds gradients
-  // without decay is weights, or a sum over the whole training.
+  // without decay is weights, or a sum over the whole training. An average that
+  // the update divides by has to be as precise as a second moment.
   auto isFirstMoment = [&](const GradientState &entry) {
-    return entry.isLinear() && entry.decays &&
+    return entry.isLinear() && entry.decays && !entry.divides &&
            !accumulators.contains(entry.arg) && !isSlow(entry.decay) &&
            llvm::all_of(entry.others, [&](unsigned other) {
              return accumulators.contains(other) || squares.contains(other);
@@ -360,6 +372,9 @@ void SignatureAnalyzer::findMoments(ArrayRef<GradientState> states) {
       setOwned(entry, StateKind::Moment2, "square of the gradient of ");
     else if (isFirstMoment(entry) && !hasConstantSibling(entry))
       setOwned(entry, StateKind::Moment1, "linear in the gradient of ");
+    else if (entry.isLinear() && entry.divides)
+      setKind(entry.arg, StateKind::Other,
+              "the update of " + param + " divides by it");
     else if (entry.isLinear() && entry.others.empty())
       setKind(entry.arg, StateKind::Other,
               entry.decays ? "a slow average of the gradient of " + param

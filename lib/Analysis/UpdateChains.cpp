@@ -90,6 +90,7 @@ static void merge(Chain &into, const Chain &from, bool isChoice = false) {
     own.decays =
         isChoice ? own.decays | reach.decays : own.decays & reach.decays;
     own.degree = std::max(own.degree, reach.degree);
+    own.divides &= reach.divides;
   }
 }
 
@@ -105,14 +106,21 @@ static Chain scale(Chain chain, Value by, bool divides = false) {
   return chain;
 }
 
+/// Returns a degree below 5 that is odd or even as `degree` is.
+static uint8_t limitDegree(int degree) {
+  return degree <= 4 ? degree : 4 - degree % 2;
+}
+
 static Chain product(const Chain &lhs, const Chain &rhs) {
   Chain out;
   for (const Chain *side : {&lhs, &rhs})
     for (auto &[value, reach] : *side) {
       auto [it, isNew] = out.insert(
           {value, {1, reach.degree, true, true, 0, kUnknown, false}});
+      Reach &own = it->second;
+      own.divides = reach.divides && (isNew || own.divides);
       if (!isNew)
-        it->second.degree = std::min<int>(3, it->second.degree + reach.degree);
+        own.degree = limitDegree(own.degree + reach.degree);
     }
   return out;
 }
@@ -245,11 +253,12 @@ Chain UpdateChains::computeCarry(OpResult result) {
       part[source] = Reach();
     for (auto &[value, through] : part) {
       through.strength = std::min(through.strength, reach.strength);
-      through.degree = std::min<int>(3, through.degree * reach.degree);
+      through.degree = limitDegree(through.degree * reach.degree);
       through.scaled |= reach.scaled;
       through.decays |= reach.decays;
       through.sign *= reach.sign;
       through.factor *= reach.factor;
+      through.divides |= reach.divides;
       bool adds = through.adds, subtracts = through.subtracts;
       through.adds = (adds && reach.adds) || (subtracts && reach.subtracts);
       through.subtracts =
@@ -313,6 +322,8 @@ Chain UpdateChains::computeQuotient(Value value) {
   multiply(out, 0, kUnknown);
   multiply(other, 0, kUnknown);
   clearDegree(other);
+  for (auto &[source, reach] : other)
+    reach.divides = true;
   merge(out, other);
   return out;
 }
@@ -361,8 +372,11 @@ Chain UpdateChains::computeFunction(Value value) {
     merge(out, ofOperand(value, i));
   weaken(out, 1);
   multiply(out, 0, kUnknown);
-  if (isa<stablehlo::RsqrtOp>(op))
+  if (isa<stablehlo::RsqrtOp>(op)) {
     clearDegree(out);
+    for (auto &[source, reach] : out)
+      reach.divides = true;
+  }
   // A magnitude is an even function of the gradient, as its square is.
   if (isa<stablehlo::AbsOp>(op))
     for (auto &[source, reach] : out)

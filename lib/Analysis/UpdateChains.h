@@ -25,8 +25,8 @@ struct Reach {
   /// 3 if it is added unscaled, 2 if it is multiplied by something that is not
   /// in the chain, 1 if it is read in any other way.
   uint8_t strength = 3;
-  /// The degree of the polynomial, at most 3: 2 for the square or the magnitude
-  /// of a gradient, 0 in a denominator.
+  /// The degree of the polynomial: 2 for the square or the magnitude of a
+  /// gradient, 0 in a denominator. Degrees above 4 become 3 or 4.
   uint8_t degree = 1;
   /// Whether every path has a factor, as in a decaying average.
   bool scaled = false;
@@ -42,6 +42,8 @@ struct Reach {
   bool adds = true, subtracts = false;
   /// Whether a sum does both: p + (target - p) replaces p by a target.
   bool cancels = false;
+  /// Whether every path divides by it.
+  bool divides = false;
 };
 using Chain = llvm::MapVector<Value, Reach>;
 

@@ -469,9 +469,44 @@ static int64_t dimBefore(Operation *op, int64_t dim) {
   return isWhole ? first : -1;
 }
 
+/// Whether an elementwise op normalizes what it computes along a dimension: an
+/// operand of it is the same for all elements along that dimension, of which it
+/// is a statistic (the mean of a norm).
+static bool isNormalizedAlong(Operation *op, int64_t dim) {
+  constexpr unsigned kMostValues = 16;
+  ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
+  llvm::SetVector<Value> seen;
+  for (Value operand : op->getOperands()) {
+    auto spread = operand.getDefiningOp<stablehlo::BroadcastInDimOp>();
+    if (spread &&
+        (!llvm::is_contained(spread.getBroadcastDimensions(), dim) ||
+         shapeOf(
+             spread.getOperand())[llvm::find(spread.getBroadcastDimensions(),
+                                             dim) -
+                                  spread.getBroadcastDimensions().begin()] ==
+             1))
+      seen.insert(spread.getOperand());
+  }
+  for (unsigned i = 0; i < std::min<size_t>(seen.size(), kMostValues); ++i) {
+    Operation *source = seen[i].getDefiningOp();
+    if (!source)
+      continue;
+    if (auto reduce = dyn_cast<stablehlo::ReduceOp>(source)) {
+      if (shapeOf(reduce.getInputs()[0]) == shape &&
+          llvm::is_contained(reduce.getDimensions(), dim))
+        return true;
+    } else if (stablehlo::worksByElement(source) ||
+               isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp>(source)) {
+      seen.insert_range(source->getOperands());
+    }
+  }
+  return false;
+}
+
 /// Whether a dimension of `value` is one of batches or heads of the scores from
 /// which it follows: of a batched product of two activations that has several
-/// rows and columns.
+/// rows and columns. A norm along the dimension makes channels of it, as those
+/// of a product of pairs.
 bool Analyzer::isBatchOfScores(Value value, int64_t dim) const {
   // No more ops are between scores and what mixes them; a residual stream has
   // as many as the model has layers.
@@ -501,6 +536,8 @@ bool Analyzer::isBatchOfScores(Value value, int64_t dim) const {
       continue;
     }
     if (stablehlo::worksByElement(op)) {
+      if (isNormalizedAlong(op, place))
+        continue;
       for (Value operand : op->getOperands())
         if (shapeOf(operand) == shapeOf(from))
           seen.insert({operand, place});
@@ -1016,6 +1053,10 @@ void Analyzer::run() {
       if (inForwardPass(info.dot) != forwardPass)
         continue;
       auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
+      if (dot.getDotDimensionNumbers().getLhsContractingDimensions().empty()) {
+        info.why = "not a linear layer: contracts nothing";
+        continue;
+      }
       if (isInnerProduct(dot)) {
         info.why = dot.getType().getRank() == 0
                        ? "not a linear layer: an inner product, one number"

@@ -37,7 +37,10 @@ Origin Origins::classify(BlockArgument arg) const {
        (role == ArgRole::State &&
         (kind == StateKind::Parameter || kind == StateKind::Average))))
     return Origin::Weight;
-  return role == ArgRole::Constant ? Origin::Constant : Origin::Data;
+  // Flags that are no data mask weights: those that are left out or frozen.
+  bool isMask = getElementTypeOrSelf(arg.getType()).isInteger(1) &&
+                (role == ArgRole::Frozen || role == ArgRole::State);
+  return role == ArgRole::Constant || isMask ? Origin::Constant : Origin::Data;
 }
 
 /// Finds loop-carried values that enter as state and leave as its next value,

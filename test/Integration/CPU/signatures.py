@@ -168,6 +168,67 @@ def coupled_decay():
     return optimized(optax.chain(optax.add_decayed_weights(0.1), optax.adam(1e-3)), kinds=ADAM)
 
 
+@case
+def pulled_to_an_anchor():
+    """The gradients of the weights contain frozen weights, and so do the moments."""
+    tx, params = optax.adam(1e-3), init_params()
+
+    def step(params, opt, anchor, tokens):
+        distance = lambda p: sum(jnp.square(x - y).sum() for x, y in zip(jax.tree.leaves(p), jax.tree.leaves(anchor)))
+        loss, grads = jax.value_and_grad(lambda p: loss_of(p, tokens) + 1e-3 * distance(p))(params)
+        updates, opt = tx.update(grads, opt, params)
+        return {"params": optax.apply_updates(params, updates), "opt": opt}, {"loss": loss}
+
+    args = {"params": params, "opt": tx.init(params), "anchor": params, "tokens": TOKENS}
+    return Case(step, args, ["params", "opt"], [*ADAM, (r"^params", "parameter")], {"tokens": "batch", "anchor": "frozen"})
+
+
+def by_hand(second, direction, kinds):
+    """The optimizer moves by `direction(m, v)`; `second(v, g)` is the next v."""
+    params = init_params()
+
+    def step(params, m, v, tokens):
+        loss, grads = jax.value_and_grad(loss_of)(params, tokens)
+        m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, grads)
+        v = jax.tree.map(second, v, grads)
+        return {"params": jax.tree.map(lambda p, m, v: p - 1e-3 * direction(m, v), params, m, v), "m": m, "v": v}, {"loss": loss}
+
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    args = {"params": params, "m": zeros, "v": zeros, "tokens": TOKENS}
+    return Case(step, args, ["params", "m", "v"], [*kinds, (r"^params", "parameter")], {"tokens": "batch"})
+
+
+@case
+def squares_of_magnitudes():
+    return by_hand(lambda v, g: 0.99 * v + 0.01 * jnp.abs(g) ** 2, lambda m, v: m / (jnp.sqrt(v) + 1e-8), [(r"^m", "moment1"), (r"^v", "moment2")])
+
+
+@case
+def divided_by_an_average():
+    """An average that the update divides by, as by the diagonal of a Hessian, is not a first moment."""
+    return by_hand(lambda v, g: 0.9 * v + 0.1 * g, lambda m, v: m / jnp.maximum(v, 1e-3), [(r"^m", "moment1"), (r"^v", "other")])
+
+
+@case
+def pruned():
+    """Flags leave out weights."""
+    tx, random = optax.adam(1e-3), np.random.default_rng(0)
+    params = {"a": matrix(random, WIDTH, WIDTH), "b": matrix(random, WIDTH, WIDTH)}
+
+    def step(params, opt, kept, x, y):
+        def loss_of(p):
+            h = jnp.tanh(x @ jnp.where(kept["a"], p["a"], 0))
+            return jnp.square(h @ (p["b"] * kept["b"]) - y).mean()
+
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        updates, opt = tx.update(grads, opt, params)
+        return {"params": optax.apply_updates(params, updates), "opt": opt}, {"loss": loss}
+
+    rows = jnp.zeros((BATCH, WIDTH))
+    args = {"params": params, "opt": tx.init(params), "kept": jax.tree.map(lambda p: p > 0, params), "x": rows, "y": rows}
+    return Case(step, args, ["params", "opt"], [*ADAM, (r"^params", "parameter")], {"x": "batch", "y": "batch", "kept": "frozen"})
+
+
 def over_calls(tx, kinds):
     tx = optax.MultiSteps(tx, every_k_schedule=2)
     return optimized(optax.GradientTransformation(tx.init, tx.update), kinds=[(r"acc_grads", "gradient"), (r"mini_step|gradient_step", "step"), *kinds])
