@@ -117,6 +117,8 @@ class BufferizeKernels
 public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(verifyLaunches(module)))
+      return signalPassFailure();
     SmallVector<KernelOp> kernels;
     for (auto kernel : module.getOps<KernelOp>()) {
       if (kernel.isExternal())

@@ -311,6 +311,8 @@ class ElideCopies : public fp8::impl::ElideCopiesBase<ElideCopies> {
 public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(verifyLaunches(module)))
+      return signalPassFailure();
     for (auto schedule : module.getOps<ScheduleOp>())
       numElided += CopyElision(schedule).run();
     SymbolTable symbols(module);

@@ -12,6 +12,19 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
+LogicalResult fp8::verifyLaunches(ModuleOp module) {
+  SymbolTable symbols(module);
+  WalkResult result = module.walk([&](LaunchOp launch) {
+    if (symbols.lookup<KernelOp>(launch.getKernel()))
+      return WalkResult::advance();
+    launch.emitOpError() << "expected '@" << launch.getKernel()
+                         << "' to be a fp8.kernel: the pass runs before "
+                            "fp8-codegen";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 std::string fp8::nameOfContents(KernelOp kernel) {
   return "kernel_" + structuralHash(kernel);
 }

@@ -24,6 +24,10 @@ inline constexpr llvm::StringLiteral kSweepAttr = FP8Dialect::kSweepAttrName;
 /// and steps share equal kernels.
 std::string nameOfContents(KernelOp kernel);
 
+/// Checks that all launches are of kernels, as they are until `fp8-codegen`
+/// makes functions of these.
+LogicalResult verifyLaunches(ModuleOp module);
+
 /// Creates a function called `name` at the insertion point of `builder` and
 /// moves the body of `op`, a kernel or a schedule, into it: upstream passes
 /// only know functions. `op` is left without a body.
