@@ -54,11 +54,16 @@ struct OperandRecipe {
   }
 };
 
+/// Returns how many elements along the contraction of a dot with these tilings
+/// have the same scales; 0 if all of them have.
+int64_t commonRun(Tiling lhs, Tiling rhs);
+
 /// The precision in which a dot accumulates its products.
 struct AccumulatorRecipe {
   /// 32, or fewer significand bits kept as an emulation: 14.
   int64_t bits = 32;
-  /// Partial sums of this many products are added up in f32; 0: never.
+  /// Partial sums of this many products are added up in f32; 0: never, or with
+  /// fewer bits where a scale changes.
   int64_t promote = 0;
 };
 

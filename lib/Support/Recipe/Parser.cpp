@@ -98,6 +98,10 @@ private:
   LogicalResult parseOptimizer(Node *node);
   LogicalResult parseGradients(Node *node);
   LogicalResult checkWeightCopies(llvm::SMRange range);
+  LogicalResult checkAccumulator(llvm::SMRange range, StringRef dot,
+                                 const AccumulatorRecipe &sums, Tiling lhs,
+                                 Tiling rhs);
+  LogicalResult checkAccumulators(llvm::SMRange range);
 
   /// Makes a key whose value a method reads.
   Key key(StringLiteral name, LogicalResult (RecipeParser::*parse)(Node *)) {
@@ -506,6 +510,34 @@ LogicalResult RecipeParser::checkWeightCopies(llvm::SMRange range) {
             "weight_copies: state";
 }
 
+/// Checks that narrow partial sums end where a scale changes.
+LogicalResult RecipeParser::checkAccumulator(llvm::SMRange range, StringRef dot,
+                                             const AccumulatorRecipe &sums,
+                                             Tiling lhs, Tiling rhs) {
+  int64_t run = commonRun(lhs, rhs);
+  if (sums.bits == 32 || sums.promote == 0 || run % sums.promote == 0)
+    return success();
+  return error(range) << "expected '" << dot
+                      << ".accumulator' to have a 'promote' that divides the "
+                      << run << " elements of a tile (0: the tile) with bits: "
+                      << sums.bits << " but got " << sums.promote;
+}
+
+LogicalResult RecipeParser::checkAccumulators(llvm::SMRange range) {
+  auto check = [&](StringRef name, const auto &dot, auto lhs, auto rhs) {
+    return success(!dot || succeeded(checkAccumulator(
+                               range, name, dot->accumulator,
+                               ((*dot).*lhs).tile, ((*dot).*rhs).tile)));
+  };
+  return success(
+      succeeded(check("forward", recipe.forward, &ForwardRecipe::activation,
+                      &ForwardRecipe::weight)) &&
+      succeeded(check("dgrad", recipe.dgrad, &DgradRecipe::gradient,
+                      &DgradRecipe::weight)) &&
+      succeeded(check("wgrad", recipe.wgrad, &WgradRecipe::activation,
+                      &WgradRecipe::gradient)));
+}
+
 LogicalResult RecipeParser::parseRoot(Node *root) {
   llvm::SMRange range = root->getSourceRange();
   if (failed(readMapping(
@@ -526,6 +558,8 @@ LogicalResult RecipeParser::parseRoot(Node *root) {
            enumKey("weight_copies", false, recipe.weightCopies),
            integerKey("seed", 0, std::numeric_limits<int64_t>::max(),
                       recipe.seed)})))
+    return failure();
+  if (failed(checkAccumulators(range)))
     return failure();
   return checkWeightCopies(range);
 }

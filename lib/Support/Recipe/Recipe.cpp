@@ -7,10 +7,29 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
 
+#include <numeric>
 #include <tuple>
 
 using namespace mlir;
 using namespace mlir::fp8;
+
+static int64_t runOf(Tiling tile) {
+  switch (tile) {
+  case Tiling::Tensor:
+  case Tiling::Row:
+    return 0;
+  case Tiling::Row128:
+  case Tiling::Block128:
+    return 128;
+  case Tiling::MX:
+    return 32;
+  }
+  llvm_unreachable("unknown tiling");
+}
+
+int64_t fp8::commonRun(Tiling lhs, Tiling rhs) {
+  return std::gcd(runOf(lhs), runOf(rhs));
+}
 
 bool OperandRecipe::operator==(const OperandRecipe &other) const {
   auto values = [](const OperandRecipe &o) {

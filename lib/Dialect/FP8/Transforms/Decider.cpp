@@ -121,11 +121,36 @@ VerdictAttr DotDecision::getAttribute(MLIRContext *context) const {
       notes.empty() ? ArrayAttr() : b.getStrArrayAttr(noteTexts));
 }
 
+/// Returns the number of elements of each argument, by its path.
+static llvm::StringMap<int64_t> sizesOfArguments(func::FuncOp function) {
+  llvm::StringMap<int64_t> sizes;
+  for (BlockArgument argument : function.getArguments())
+    if (auto type = dyn_cast<RankedTensorType>(argument.getType());
+        type && type.hasStaticShape())
+      sizes[getParameterPath(function, argument)] = type.getNumElements();
+  return sizes;
+}
+
+/// Whether a forward dot reads its layer's parameter, not a slice of a stack.
+static bool readsWholeParameter(const DotInfo &info,
+                                const llvm::StringMap<int64_t> &sizes) {
+  if (info.role != DotRole::Forward || info.contractedOfParameter.empty())
+    return false;
+  unsigned number = info.lhs == OperandKind::Weight ? 0 : 1;
+  auto weight = cast<RankedTensorType>(info.dot->getOperand(number).getType());
+  return weight.hasStaticShape() &&
+         weight.getNumElements() == sizes.lookup(info.layer);
+}
+
 Decider::Decider(const Recipe &recipe, func::FuncOp function)
     : recipe(recipe), layers(function) {
-  for (const DotInfo &info : layers.getDots())
+  llvm::StringMap<int64_t> sizes = sizesOfArguments(function);
+  for (const DotInfo &info : layers.getDots()) {
     if (std::optional<int64_t> number = getLayerNumber(info.layer))
       numLayers = std::max(numLayers, *number + 1);
+    if (readsWholeParameter(info, sizes))
+      single.insert(info.layer);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -213,10 +238,11 @@ FailureOr<bool> Decider::matchesLayer(const RecipeRule &rule,
     return (rule.layers.empty() || llvm::is_contained(rule.layers, *number)) &&
            (!rule.first || *number < *rule.first) &&
            (!rule.last || *number >= numLayers - *rule.last);
-  if (info.loops.empty() && numLayers > 0)
+  bool isOne = info.loops.empty() || single.contains(info.layer);
+  if (isOne && numLayers > 0)
     return false;
   InFlightDiagnostic diag = info.dot->emitError();
-  if (info.loops.empty())
+  if (isOne)
     diag << "a rule names layers by number, but no parameter of the step has "
             "a number in its tree path; expected paths such as "
             "p['layers'][3]['wq'], or a rule without layers, first and last";

@@ -5,6 +5,7 @@
 
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Attrs.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mlir {
 namespace fp8 {
@@ -59,6 +60,9 @@ private:
   const Recipe &recipe;
   LinearLayers layers;
   int64_t numLayers = 0;
+  /// The layers that are one layer, even in a loop: their forward dots read
+  /// the whole parameter.
+  llvm::StringSet<> single;
 };
 
 } // namespace fp8

@@ -689,10 +689,16 @@ Value Quantizer::rewriteDot(Dot &dot) {
   auto op = fp8::DotGeneralOp::create(
       builder, loc, merged, dot.lhs.scaled, dot.rhs.scaled, dot.lhs.batching,
       dot.rhs.batching, dot.lhs.contracting, dot.rhs.contracting);
-  if (dot.plan.accumulator.promote != 0)
-    op.setPromoteEvery(dot.plan.accumulator.promote);
-  if (dot.plan.accumulator.bits != 32)
-    op.setAccumulatorBits(dot.plan.accumulator.bits);
+  const AccumulatorRecipe &accumulator = dot.plan.accumulator;
+  int64_t promote = accumulator.promote;
+  if (accumulator.bits != 32) {
+    op.setAccumulatorBits(accumulator.bits);
+    // A narrow sum ends where a scale changes.
+    if (promote == 0)
+      promote = commonRun(dot.plan.lhs.recipe.tile, dot.plan.rhs.recipe.tile);
+  }
+  if (promote != 0)
+    op.setPromoteEvery(promote);
   if (Attribute verdict = dot.plan.dot->getAttr(FP8Dialect::kVerdictAttrName))
     op->setAttr(FP8Dialect::kVerdictAttrName, verdict);
   if (nameTensors)
