@@ -1,6 +1,7 @@
-"""Converts between NumPy's types and the runtime's, and checks array arguments."""
+"""Converts between NumPy's types and the runtime's, and checks arguments: arrays and counts."""
 
 import functools
+import operator
 
 import numpy as np
 
@@ -10,6 +11,8 @@ _NUMPY = {
     "U64": "uint64", "I64": "int64", "F16": "float16", "F32": "float32", "F64": "float64",
 }  # fmt: skip
 _ML_DTYPES = {"BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu"}
+# The bits that are all set in the values that are not finite, and in no others.
+_NOT_FINITE = {"F8_E4M3": 0x7F, "F8_E5M2": 0x7C, "F8_E8M0": 0xFF, "F16": 0x7C00, "BF16": 0x7F80, "F32": 0x7F800000, "F64": 0x7FF0000000000000}
 # The types to which JAX narrows NumPy's default types unless 64 bits are enabled.
 _NARROWED = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
@@ -41,6 +44,20 @@ def typed(data, info, shape=None):
 def bytes_of(array):
     """Returns the bytes of an array, in row-major order, as an array."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def first_not_finite(data, dtype):
+    """Returns the index of the first element that is NaN or infinite, in an array's bytes of a runtime type; None without one."""
+    if dtype not in _NOT_FINITE:
+        return None
+    codes = data.view(f"u{numpy_dtype(dtype).itemsize}")
+    bits = codes.dtype.type(_NOT_FINITE[dtype])
+    size = 1 << 16  # elements at a time: what is computed about them stays in the cache
+    for begin in range(0, len(codes), size):
+        found = codes[begin : begin + size] & bits == bits
+        if found.any():
+            return begin + int(found.argmax())
+    return None
 
 
 def is_jax(value):
@@ -75,11 +92,24 @@ def given(value, shape, dtype, path):
         import jax
 
         value = jax.random.key_data(value)
+    if isinstance(value, np.ma.MaskedArray):  # NumPy would show what the mask hides.
+        raise TypeError(f"{path}: expected an array without a mask but got a masked array: choose the masked values, as by value.filled(0)")
     array = np.asarray(value)
     native = array.dtype.newbyteorder("=")
     if not (native == dtype or _NARROWED.get(native.name) == dtype.name) or array.shape != tuple(shape):
         raise TypeError(f"{path}: expected {describe(shape, dtype)} but got {describe(array.shape, array.dtype)}")
     return array.astype(dtype, copy=False)
+
+
+def count(name, value):
+    """Returns an argument that is a number of things; raises TypeError for anything but an integer, and ValueError below 0."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"expected {name} to be an integer but got {value!r}") from None
+    if number < 0:
+        raise ValueError(f"expected {name} to be 0 or more but got {number}")
+    return number
 
 
 def describe(shape, dtype):

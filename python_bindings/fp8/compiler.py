@@ -1,6 +1,7 @@
 """Compiles a JAX function, or a module's text, to a step that runs in FP8."""
 
 import logging
+import math
 import os
 import pathlib
 import re
@@ -9,9 +10,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _native, package, state, trees
-from .group import Group
-from .recipe import Recipe
+from . import _native, arrays, package, state, trees
+from .group import Group, expect_group
+from .recipe import Recipe, override, text_of
 from .step import Step
 
 _log = logging.getLogger("fp8")
@@ -43,8 +44,8 @@ def version() -> str:
 def compile(
     step: Callable | str | os.PathLike,
     *args: Any,
-    recipe: str | os.PathLike | Recipe = "fp8",
-    set: Mapping[str, str] | None = None,
+    recipe: str | os.PathLike | Recipe | Mapping[str, Any] = "fp8",
+    set: Mapping[str, Any] | None = None,
     roles: Mapping[str, str] | None = None,
     states: Mapping[str, str] | None = None,
     loss: str | None = None,
@@ -72,7 +73,8 @@ def compile(
         (`jax.ShapeDtypeStruct`), in the function's trees. If the first result has the trees and types
         of the first argument, it replaces that argument; other replacements are found
         by data flow. For a module, none: its step takes and returns trees with the module's paths.
-    recipe: a name (docs/Recipes.md), the path of a YAML file, or an `fp8.recipe.Recipe`; "none" leaves the step as it is.
+    recipe: a name (docs/Recipes.md), the path of a YAML file, an `fp8.recipe.Recipe`, or a dictionary with the keys of such a file; "none" leaves the step
+        as it is.
     set: overrides of keys of the recipe, such as {"dgrad.gradient.format": "f8E4M3FN"}.
     roles: {path of an argument: "state", "frozen", "batch", "key" or "constant"}, where data flow would decide otherwise.
     states: {path of an argument: path of the result that replaces it}, likewise.
@@ -100,28 +102,38 @@ def compile(
     Raises CompileError, which names lines of the user's program, and warns with CompileWarning (in a group, only rank 0). Raises RankError if
         another rank compiles something else.
     """
+    expect_group(group)
+    set, roles, states = (_mapping(name, given) for name, given in (("set", set), ("roles", roles), ("states", states)))
+    threads, compile_threads, zero = (arrays.count(*each) for each in (("threads", threads), ("compile_threads", compile_threads), ("zero", zero)))
     made = None
     if callable(step):
         made = trees.JaxTrees(step, args)
         text = made.text
-        states = {**made.states, **(states or {})}
+        states = {**made.states, **states}
     elif args:
         raise TypeError(f"expected no example arguments for a module but got {len(args)}")
     else:
-        text = _text_of(step)
-    pairs = lambda given: [f"{key}={value}" for key, value in (given or {}).items()]
-    options = dict(recipe=recipe, set=pairs(set), roles=pairs(roles), states=pairs(states), loss=loss, entry=entry, gpu_image=gpu_image, **_target_of(target),
-                   data_parallel=data_parallel or group is not None, zero=zero, global_amax=global_amax, loss_reduction=loss_reduction,
+        text = _text_of(step, "step")
+    pairs = lambda given: [f"{key}={value}" for key, value in given.items()]
+    options = dict(recipe=text_of(recipe), set=[override(*each) for each in set.items()], roles=pairs(roles), states=pairs(states),
+                   loss=loss, entry=entry, gpu_image=gpu_image, **_target_of(target), data_parallel=data_parallel or group is not None,
+                   zero=zero, global_amax=global_amax, loss_reduction=loss_reduction,
                    fail_on_fallback=fail_on_fallback, trace=trace, threads=compile_threads, run_threads=threads, cache=cache)  # fmt: skip
     if evaluate is not None:
         options["eval"] = _evaluation_of(evaluate, args)
     is_first = group is None or group.rank == 0
     recompile = lambda **more: _run(text, {**options, **more}, is_quiet=not is_first)
-    program = recompile() if is_first else None
+    try:
+        program = recompile() if is_first else None
+    except CompileError as error:
+        _expect_rows(made, error)
+        raise
     if group is not None:
         group.gather()  # the other ranks find rank 0's result in the cache
     program = program or recompile()
     functions = state.Functions(program.load(), group)
+    if evaluate is not None:
+        _expect_loss(functions.package.function("eval"))
     if made is None:
         made = package.trees_of(functions)
     return Step(functions, made, threads, program, recompile)
@@ -134,10 +146,33 @@ def _target_of(target):
     return {"target" if target.startswith("nvptx:") else "target_cpu": target}
 
 
-def _text_of(step):
+def _mapping(name, given):
+    if not isinstance(given, Mapping | None):
+        raise TypeError(f"expected {name} to be a dictionary but got {type(given).__name__}")
+    return given or {}
+
+
+def _expect_rows(made, error):
+    """Raises ValueError if a function does not compile because its last argument, the batch, is empty: no update follows from it."""
+    batch = [leaf for leaf in made.arguments if trees.root_of(leaf.path, made.roots) == made.roots[-1]] if made else []
+    if batch and all(0 in leaf.shape for leaf in batch):
+        raise ValueError(f"expected a batch with rows but got {batch[0].path}: {arrays.describe(batch[0].shape, batch[0].dtype)}") from error
+
+
+def _expect_loss(evaluation):
+    """Raises CompileError unless the evaluation has a result that can be its loss."""
+    results = [info for info in evaluation.results if info.kind != "state"]
+    if not any(math.prod(info.shape) == 1 and info.dtype.startswith(("F", "BF")) for info in results):
+        found = ", ".join(f"{info.name}: {info.dtype}[{','.join(map(str, info.shape))}]" for info in results)
+        raise CompileError(f"expected an evaluation that returns a loss, a floating-point scalar, but got {found or 'no results'}", [])
+
+
+def _text_of(step, what):
     """Returns the text of a module, or of the file at a path."""
     if isinstance(step, str) and "\n" in step:
         return step
+    if not isinstance(step, str | os.PathLike):
+        raise TypeError(f"expected {what} to be a function, a module's text or its path but got {type(step).__name__}")
     return pathlib.Path(step).read_text()
 
 
@@ -146,7 +181,7 @@ def _evaluation_of(evaluate, args):
     if isinstance(evaluate, tuple):
         evaluate, *args = evaluate
     if not callable(evaluate):
-        return _text_of(evaluate)
+        return _text_of(evaluate, "evaluate")
     if not args:
         raise TypeError("expected example arguments with the evaluation of a module: evaluate=(function, state, batch)")
     return trees.JaxTrees(evaluate, args).text
@@ -159,9 +194,9 @@ def _run(text, options, is_quiet):
         for name, path in paths.items():
             path.write_text(texts[name])
         recipe = options["recipe"]
-        if isinstance(recipe, Recipe):
+        if "\n" in recipe:
             recipe = pathlib.Path(folder) / "recipe.yaml"
-            recipe.write_text(str(options["recipe"]))
+            recipe.write_text(options["recipe"])
         files = {name: str(path) for name, path in paths.items()}
         program, lines, error = _native.compile(files["step"], **{**options, "recipe": str(recipe), "eval": files.get("eval")})
         for name, what in (("step", "the step"), ("eval", "the evaluation")):

@@ -38,14 +38,11 @@ def evaluate(
 
     >>> fp8.evaluate(step8, state, batches=held_out)["heldout_loss"]               # doctest: +SKIP
     """
-    package = step._functions.package
-    if package.function("eval") is None:
-        raise ValueError("expected a step with an evaluation: fp8.compile(step, ..., evaluate=function) compiles one too")
-    held_out = _held_out(package.function("eval"), batches, data, eval_data, holdout, seed, step._threads)
+    held_out = _held_out(evaluation_of(step), batches, data, eval_data, holdout, seed, step._threads)
     held_out.signals &= step._group is None  # ranks that share an evaluation end it together
     with step._held(state) as memory:
         memory.gather()
-        return _read(package.evaluate(memory.native, held_out))
+        return _read(step._functions.package.evaluate(memory.native, held_out))
 
 
 def export_weights(
@@ -84,6 +81,14 @@ def export_weights(
             package.export_weights(memory.native, os.fspath(directory), memory.number if number is None else number, held_out)
         if step._group is not None:
             step._group.gather()
+
+
+def evaluation_of(step):
+    """Returns the function that evaluates the step's state; raises ValueError if there is none."""
+    function = step._functions.package.function("eval")
+    if function is None:
+        raise ValueError("expected a step with an evaluation: fp8.compile(step, ..., evaluate=function) compiles one too")
+    return function
 
 
 def _read(line):

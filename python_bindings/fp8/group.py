@@ -105,6 +105,12 @@ class Group:
                     raise RankError(f"rank {rank} of {self.size} has another {what} than rank {first}{why}")
 
 
+def expect_group(group):
+    """Raises TypeError unless this is a group, or None."""
+    if not isinstance(group, Group | None):
+        raise TypeError(f"expected group to be an fp8.Group but got {type(group).__name__}")
+
+
 def _bucket_bytes():
     """Returns FP8_BUCKET_BYTES, or 0 for the default."""
     text = os.environ.get("FP8_BUCKET_BYTES", "0")

@@ -5,7 +5,7 @@ import os
 import pathlib
 
 from . import _native, arrays, state, trees
-from .group import Group
+from .group import Group, expect_group
 from .step import Step
 
 
@@ -18,6 +18,8 @@ def load(directory: str | os.PathLike, threads: int = 0, group: Group | None = N
     Raises OSError if a file cannot be read and ValueError if one is damaged,
     of another version, or for a single process.
     """
+    threads = arrays.count("threads", threads)
+    expect_group(group)
     directory = pathlib.Path(directory)
     functions = state.Functions(_native.Package(str(directory)), group)
     if functions.package.text("signature.json") is None:

@@ -4,7 +4,8 @@ A field that is None is left out and gets the compiler's default. Only the compi
 """
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -190,6 +191,20 @@ class Recipe:
         return "\n".join(lines) + "\n"
 
 
+def text_of(recipe: Any) -> str:
+    """Returns the YAML, which has a line break, of a `Recipe` or of a dictionary with the same keys; of others the name or the path."""
+    if isinstance(recipe, Mapping):
+        return _flow(recipe) + "\n"
+    if not isinstance(recipe, str | os.PathLike | Recipe):
+        raise TypeError(f"expected a recipe as a name, a path, an fp8.recipe.Recipe or a dictionary but got {type(recipe).__name__}")
+    return str(recipe)
+
+
+def override(key: str, value: Any) -> str:
+    """Returns the text of `--set` that changes a key of a recipe. Text is YAML already; None is the recipe's `none`."""
+    return f"{key}={value if isinstance(value, str) else 'none' if value is None else _flow(value)}"
+
+
 def _given(record: Any) -> list[tuple[str, Any]]:
     """Returns the fields that are not None."""
     pairs = ((field.name, getattr(record, field.name)) for field in dataclasses.fields(record))
@@ -199,6 +214,8 @@ def _given(record: Any) -> list[tuple[str, Any]]:
 def _flow(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_flow(part)}" for key, part in value.items() if part is not None) + "}"
     if isinstance(value, Iterable) and not isinstance(value, str):
         return "[" + ", ".join(map(_flow, value)) + "]"
     if isinstance(value, str) and not value.replace("_", "").isalnum():

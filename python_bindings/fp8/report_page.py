@@ -110,6 +110,12 @@ class Names:
 # ----------------------------------------------------------------------
 
 
+def is_step(row):
+    """Returns whether a line of the log is a step with its loss, and what else it has is of its type."""
+    kinds = {"step": int, "metrics": dict, "heldout_metrics": dict, "alarms": list}
+    return isinstance(row, dict) and {"step", "loss"} <= row.keys() and all(isinstance(row[key], kind) for key, kind in kinds.items() if key in row)
+
+
 def read_log(path):
     """Returns the rows of log.jsonl, which every run has."""
     try:
@@ -120,10 +126,9 @@ def read_log(path):
     for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)
-            step = row["step"]
-        except (ValueError, KeyError, TypeError):
-            row, step = None, None
-        if not isinstance(step, int) or "loss" not in row:
+        except ValueError:
+            row = None
+        if not is_step(row):
             raise ReportError(f"expected a step and its loss in line {number} of {path} but got {line[:60]!r}")
         rows.append(row)
     if not rows:
@@ -226,13 +231,15 @@ def flatten(name, metrics):
 
 
 def read_trace(path):
-    """Yields the lines of trace.jsonl; None for an incomplete one."""
+    """Yields the lines of trace.jsonl; None for an incomplete one, and for one that is no step with its tensors."""
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
             try:
-                yield json.loads(line)
-            except ValueError:
-                yield None
+                row = json.loads(line)
+                is_whole = isinstance(row["step"], int) and all(isinstance(metrics, dict) for metrics in row["tensors"].values())
+            except (ValueError, KeyError, TypeError, AttributeError):
+                is_whole = False
+            yield row if is_whole else None
 
 
 def trace_data(path, names, budget, notes):
@@ -254,7 +261,7 @@ def trace_data(path, names, budget, notes):
 
     first, last, series = [], [], {}
     for i, line in enumerate(read_trace(path)):
-        if not line or "tensors" not in line:
+        if not line:
             notes.append(f"expected a step in line {i + 1} of {path.name} but got something else: left out")
             continue
         if not first or len(first) * bucket <= i:
@@ -595,7 +602,7 @@ def run_data(directory, name, share):
     seconds = [row["seconds"] for row in rows if row.get("seconds") is not None]
     data["steps"] = rows[-1]["step"]
     data["loss"] = [rounded(rows[0]["loss"]), rounded(rows[-1]["loss"])]
-    finite = [row["loss"] for row in rows[-20:] if row["loss"] is not None]
+    finite = [row["loss"] for row in rows[-20:] if rounded(row["loss"]) is not None]
     data["mean_loss_20"] = rounded(sum(finite) / len(finite)) if finite else None
     data["seconds"] = rounded(seconds[-1]) if seconds else None
     return data

@@ -132,6 +132,12 @@ class Memory:
         """Whether this rank has all shards and the parts of all ranks."""
         return self.has_shards and (not self.functions.is_in_parts or self.joined == self.taken)
 
+    def of_this_rank(self):
+        """Yields the arguments that are state, each with its bytes; of state that is divided among ranks, those of which this one has some."""
+        for i, info in enumerate(self.functions.arguments):
+            if info.role == "state" and (self.has_shards or not info.shard or self.native.owns(info.shard)):
+                yield info, self.native.argument(i, self.native)
+
     def gather(self):
         """Copies the shards and parts of other ranks to this one, until the next step. All ranks call it."""
         if not self.is_whole:

@@ -131,18 +131,22 @@ class Step:
         that ends with `.safetensors.index.json` is the index of a set of files: each rank writes what it owns, at the same time, and nothing is
         brought together.
         """
+        self._save(path, state)
+
+    def _save(self, path, state, more=()):
+        """Does the same; `more` is metadata, keys and values."""
         with self._held(state) as memory:
             if str(path).endswith(INDEX):
-                memory.save_set(path, self._metadata(memory))
+                memory.save_set(path, [*self._metadata(memory), *more])
             else:
                 memory.gather()
                 if self._is_first():
-                    self._write(path, memory)
+                    self._write(path, memory, more)
             if self._group is not None:
                 self._group.gather()
 
-    def _write(self, path, memory):
-        memory.native.save(str(path), self._metadata(memory))
+    def _write(self, path, memory, more=()):
+        memory.native.save(str(path), [*self._metadata(memory), *more])
 
     def _metadata(self, memory):
         return ["format", "fp8.state", "recipe", self.recipe, "step", str(memory.number)]

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from . import _native
-from .evaluation import evaluate
+from . import _native, arrays
+from .evaluation import evaluate, evaluation_of
 from .group import RankError
 from .report_page import header_of
 from .state import copy
@@ -47,10 +47,18 @@ def is_whole(path):
         return False
 
 
-def recipe_of(path):
-    """Returns the recipe with which a step wrote a checkpoint; None if it does not say."""
-    header = json.loads(path.read_bytes()).get("metadata") if path.name.endswith(INDEX) else header_of(path)[0].get("__metadata__")
-    return (header or {}).get("recipe")
+def metadata_of(path):
+    """Returns what a checkpoint says about itself besides its tensors."""
+    return (json.loads(path.read_bytes()).get("metadata") if path.name.endswith(INDEX) else header_of(path)[0].get("__metadata__")) or {}
+
+
+def step_of(line):
+    """Returns the step of a line of `log.jsonl` or `trace.jsonl`; None if it is none, as a killed process may leave it."""
+    try:
+        step = json.loads(line)["step"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return step if isinstance(step, int) else None
 
 
 class Trainer:
@@ -70,7 +78,8 @@ class Trainer:
     alarms: rules as for `fp8-run --alarm`, "grad_norm > 3x median(50) : skip" (docs/Runtime.md). Each alarm is logged and issued as an
         AlarmWarning; "skip" discards the step's update; "stop" raises AlarmStop after the checkpoint.
         Rules about a metric of the trace need a step compiled with `trace=True`.
-    stop_on_nonfinite: ends training with FloatingPointError if the loss is NaN or infinite, before a checkpoint is written.
+    stop_on_nonfinite: ends training with FloatingPointError if the loss, or the state of a checkpoint, is NaN or infinite, before the checkpoint
+        is written. State that has such values at the beginning, such as the best loss so far, may have them later, too.
     progress: shows a tqdm bar if tqdm is installed. log: called with each line of the log as a dictionary.
 
     The ranks of a group (`fp8.compile(..., group=group)`) all make the same trainer and call `fit` with the same batches, which are dealt to them
@@ -96,26 +105,28 @@ class Trainer:
         progress: bool = True,
         log: Callable[[dict[str, Any]], None] | None = None,
     ):
+        if not isinstance(step, Step):
+            raise TypeError(f"expected a step that fp8.compile or fp8.load made but got {type(step).__name__}")
         self.step, self.out = step, pathlib.Path(out)
         self._group, self._is_first = step._group, step._is_first()
         self._signals = 0  # in a group: the number of signals received
-        counts = dict(checkpoint_every=checkpoint_every, keep_checkpoints=keep_checkpoints, trace_every=trace_every, evaluate_every=evaluate_every)
-        for name, count in counts.items():
-            if count < 0:
-                raise ValueError(f"expected {name} to be 0 or more but got {count}")
-        self.checkpoint_every, self.keep_checkpoints = checkpoint_every, keep_checkpoints
+        self.checkpoint_every, self.keep_checkpoints = arrays.count("checkpoint_every", checkpoint_every), arrays.count("keep_checkpoints", keep_checkpoints)
+        self.trace_every, self.evaluate_every = arrays.count("trace_every", trace_every), arrays.count("evaluate_every", evaluate_every)
         functions = step._functions
         self._is_sharded = self._group is not None and (sharded_checkpoints or functions.is_dealt or functions.is_in_parts)
-        self.trace_every = trace_every
+        if trace_every and not self._has_trace():
+            raise ValueError("expected a step with a trace for trace_every but got one without: fp8.compile(step, ..., trace=True)")
         if isinstance(held_out, Iterator):
             raise TypeError("expected held-out batches that can be gone through again, a list for one, but got an iterator")
+        if held_out is not None:
+            evaluation_of(step)  # reports that there is none
         self.held_out = held_out if held_out is None or isinstance(held_out, dict) else {"batches": held_out}
-        self.evaluate_every = evaluate_every
         self.alarms = [alarms] if isinstance(alarms, str) else list(alarms)
         self._rules()  # reports mistakes at once
         self.stop_on_nonfinite, self.progress, self.log = stop_on_nonfinite, progress, log
         self._count = None  # the steps taken, once `fit` has begun
         self._memory = None  # the buffers of the state, while `fit` runs
+        self._may_be_infinite = set()  # the state that was not finite at the beginning
         rows = step.signature["results"]
         self.loss = next(row["path"] for row in rows if row["kind"] == "loss")
         if not self.loss.startswith("result[1]") or any(row["state"] and not row["path"].startswith("result[0]") for row in rows):
@@ -143,10 +154,11 @@ class Trainer:
         After ctrl-C, and after any exception of the iterable, the checkpoint of the last complete step is written, and the exception propagates.
         The ranks of a group stop after the same step when one of them receives SIGINT or SIGTERM; an exception on a single rank ends all.
         """
+        steps = arrays.count("steps", steps)
         state = self._begin(state, resume, overwrite)
         bar = self._bar(steps)
         self._alarms, self._kept = self._rules(), None
-        self._started, self._before, self._unwritten = time.perf_counter(), None, None
+        self._started, self._unwritten = time.perf_counter(), None
         roots = self.step._trees.roots
         last = below(roots[-1], [leaf.path for leaf in self.step._trees.arguments], roots)
         with self._log("log.jsonl") as jsonl, self._log("log.csv") as table, self._catch_signals():
@@ -162,8 +174,11 @@ class Trainer:
                     self._stop_if_told(state)
             except (FloatingPointError, AlarmStop, RankError):
                 raise
-            except BaseException:
-                self._rescue(steps, jsonl, table)
+            except BaseException as error:
+                try:
+                    self._rescue(steps, jsonl, table)
+                except FloatingPointError as why:
+                    error.add_note(str(why))
                 raise
             finally:
                 self._memory = None
@@ -174,6 +189,7 @@ class Trainer:
 
     def _hold(self, memory):
         """Notes the buffers of the state before a step."""
+        self._note_infinite(memory)
         if memory is not self._memory:
             self._memory, self._before = memory, self.taken - memory.taken
 
@@ -200,7 +216,7 @@ class Trainer:
             bar.set_postfix(loss=line["loss"], refresh=False)
             bar.update()
         if self.stop_on_nonfinite and not skip and not math.isfinite(line["loss"]):
-            self._raise(FloatingPointError(f"step {self.taken}: expected a finite loss but got {line['loss']}; the last checkpoint is from before"))
+            self._raise_not_finite(f"a finite loss but got {line['loss']}")
         if stop:
             self._raise(AlarmStop(f"stopped by an alarm: {line['alarms'][-1]}; resume from {self.checkpoint(state)}"))
         return state
@@ -210,6 +226,30 @@ class Trainer:
         if self._group is not None:
             self._group._raise_together(error)
         raise error
+
+    def _raise_not_finite(self, what):
+        newest = self._from_first(self._newest())
+        last = f"the last good checkpoint is {self.out / newest[1]}" if newest else "no checkpoint had been written"
+        self._raise(FloatingPointError(f"step {self.taken}: expected {what}; {last}"))
+
+    def _not_finite(self, memory):
+        """Yields state that this rank has and that is not finite: name, index and value of its first such element."""
+        for info, value in memory.of_this_rank():
+            at = arrays.first_not_finite(value, info.dtype)
+            if at is not None:
+                place = ", ".join(map(str, np.unravel_index(at, info.shape)))
+                yield info.name, f"[{place}]" if place else "", float(arrays.typed(value, info).flat[at])
+
+    def _note_infinite(self, memory):
+        """Notes, before the first step, what is not finite in the state: a running minimum, for one. It may be so later, too."""
+        if self._before is None and self.stop_on_nonfinite:
+            found = [name for name, *_ in self._not_finite(memory)]
+            self._may_be_infinite.update(*self._of_all(found))
+
+    def _why_not_saved(self, memory):
+        """Describes the first element, of state that has to be finite, that is not; "" if there is none."""
+        bad = ((name, place, value) for name, place, value in self._not_finite(memory) if name not in self._may_be_infinite)
+        return next((f"{name}{place} = {value}" for name, place, value in bad), "") if self.stop_on_nonfinite else ""
 
     @contextlib.contextmanager
     def _catch_signals(self):
@@ -240,14 +280,16 @@ class Trainer:
         """Returns the alarms, which remember earlier steps; None without rules."""
         if not self.alarms:
             return None
-        step = self.step._functions.step
         try:
-            return _native.Alarms(step, self.alarms)
+            return _native.Alarms(self.step._functions.step, self.alarms)
         except ValueError as error:
             is_unknown = re.search("there is no metric|no tensor", str(error))
-            if not is_unknown or any(info.kind.startswith("trace") for info in step.results):
+            if not is_unknown or self._has_trace():
                 raise
             raise ValueError(f"{error}; a step compiled with trace=True has a trace") from None
+
+    def _has_trace(self):
+        return any(info.kind.startswith("trace") for info in self.step._functions.results)
 
     def _heed(self, state, line):
         """Issues the alarms of a step; returns whether to discard its update, and whether to stop."""
@@ -285,11 +327,14 @@ class Trainer:
     def _rescue_alone(self, state, is_ahead):
         """Does the same without the other ranks, which do not take part: possible if this rank has all of the state."""
         with self.step._held((state,)) as memory:
-            if self._is_first and memory.is_whole and not is_ahead and self.taken and not self._written(self.taken):
-                self.step._write(self._path(self.taken), memory)
+            if self._is_first and memory.is_whole and not is_ahead and self.taken and not self._written(self.taken) and not self._why_not_saved(memory):
+                self.step._write(self._path(self.taken), memory, self._infinite())
 
     def checkpoint(self, state: Any) -> pathlib.Path:
-        """Writes a checkpoint, and removes the oldest ones beyond `keep_checkpoints`. Returns its path (of a set of files, that of the index)."""
+        """Writes a checkpoint, and removes the oldest ones beyond `keep_checkpoints`. Returns its path (of a set of files, that of the index).
+
+        Raises FloatingPointError, and removes nothing, if the state is not finite (`stop_on_nonfinite`).
+        """
         if self._group is not None:
             with self.step._held((state,)) as memory:
                 memory.expect_same()
@@ -298,11 +343,24 @@ class Trainer:
         written = self._from_first(self._written(self.taken))
         path = self.out / written if written else self._path(self.taken, self._is_sharded)
         if not written:
-            self.step.save_state(path, state)
+            self._expect_finite(state)
+            self.step._save(path, (state,), self._infinite())
         if self.keep_checkpoints and self._is_first:
             for old in self._checkpoints()[: -self.keep_checkpoints]:
                 self._remove(old)
         return path
+
+    def _expect_finite(self, state):
+        with self.step._held((state,)) as memory:
+            self._note_infinite(memory)  # unless a step was taken
+            bad = next(filter(None, self._of_all(self._why_not_saved(memory))), None)
+        if bad:
+            self._raise_not_finite(f"a finite state but got {bad}")
+
+    def _infinite(self):
+        """Returns what a checkpoint records of the state that may have any value, as fp8-run records it."""
+        names = "".join(f"{name}\n" for name in sorted(self._may_be_infinite))
+        return ["may_be_infinite", names] if names else []
 
     # ------------------------------------------------------------ files
 
@@ -355,12 +413,16 @@ class Trainer:
         """Returns rank 0's value: only rank 0 looks at files."""
         return value if self._group is None else json.loads(self._group.gather(json.dumps(value).encode())[0])
 
+    def _of_all(self, value):
+        """Returns the values of all ranks."""
+        return [value] if self._group is None else [json.loads(each) for each in self._group.gather(json.dumps(value).encode())]
+
     def _log(self, name):
         return open(self.out / name if self._is_first else os.devnull, "a", newline="")
 
     def _compare_recipes(self, name):
         """Warns if a step with another recipe wrote the checkpoint."""
-        found = recipe_of(self.out / name) if self._is_first else None
+        found = metadata_of(self.out / name).get("recipe") if self._is_first else None
         if found is None or found == self.step.recipe:
             return
         was, now = (text.partition("\n")[0].removeprefix("name: ") for text in (found, self.step.recipe))
@@ -368,10 +430,11 @@ class Trainer:
         warnings.warn(f"{name} was written with the recipe {other}: training does not continue exactly", stacklevel=4)
 
     def _begin(self, state, resume, overwrite):
-        self._count = 0
+        self._count, self._before, self._may_be_infinite = 0, None, set()
         if newest := self._from_first(self._newest() if resume else None):
             self._count, name = newest
             self._compare_recipes(name)
+            self._may_be_infinite.update(metadata_of(self.out / name).get("may_be_infinite", "").splitlines())
             state = self.step.load_state(self.out / name, state)
         if self._is_first:
             self._begin_files(resume, overwrite)
@@ -402,13 +465,13 @@ class Trainer:
                 (self.out / name).write_text(text)
 
     def _cut_logs(self):
-        """Removes the log lines that an interrupted run wrote after the checkpoint."""
-        step_of = lambda line: json.loads(line).get("step", 0)
-        first_of = lambda line: int(line.partition(",")[0]) if line[0].isdigit() else 0
+        """Removes the log lines that an interrupted run wrote after the checkpoint, and those that are no steps, as fp8-run does."""
+        first_of = lambda line: 0 if line.startswith("step,") else int(match[1]) if (match := re.match(r"(\d+),", line)) else None
         for name, number in (("log.jsonl", step_of), ("trace.jsonl", step_of), ("log.csv", first_of)):
             path = self.out / name
             if path.exists():
-                kept = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n") and number(line) <= self.taken]
+                lines = path.read_text(errors="replace").splitlines(keepends=True)
+                kept = [line for line in lines if line.endswith("\n") and (step := number(line)) is not None and step <= self.taken]
                 temporary = path.with_suffix(".tmp")
                 temporary.write_text("".join(kept))
                 os.replace(temporary, path)

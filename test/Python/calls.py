@@ -292,10 +292,35 @@ class Errors(unittest.TestCase):
         self.expect(TypeError, r"batch\['x'\]: expected float32\[32,48\] but got int32\[32,48\]", state, {**batch, "x": np.zeros((32, 48), np.int32)})
         self.expect(TypeError, r"state\[0\]\['up'\]: expected float32\[64,96\] but got float32\[96,64\]", ({**state[0], "up": state[0]["up"].T}, state[1]), batch)
 
+    def test_masked_arrays(self):
+        """The mask would get lost."""
+        masked = np.ma.masked_array(np.asarray(self.batch["x"]), mask=True)
+        self.expect(TypeError, r"batch\['x'\]: expected an array without a mask but got a masked array", self.state, {**self.batch, "x": masked})
+
     def test_an_error_leaves_the_state(self):
         state, _ = self.step(self.state, self.batch)
         self.expect(TypeError, "expected float32", state, {**self.batch, "x": self.batch["x"][1:]})
         self.step(state, self.batch)
+
+    def test_arguments_of_compile(self):
+        state, batch = self.state, self.batch
+        for error, text, options in (
+            (TypeError, "expected a recipe as a name, a path, .* but got NoneType", {"recipe": None}),
+            (TypeError, "expected set to be a dictionary but got list", {"set": ["seed=3"]}),
+            (TypeError, "expected roles to be a dictionary but got str", {"roles": "batch"}),
+            (TypeError, "expected group to be an fp8.Group but got str", {"group": "x"}),
+            (TypeError, "expected threads to be an integer but got '2'", {"threads": "2"}),
+            (ValueError, "expected compile_threads to be 0 or more but got -1", {"compile_threads": -1}),
+            (TypeError, "expected evaluate to be a function, a module's text or its path but got int", {"evaluate": 3}),
+        ):
+            with self.assertRaisesRegex(error, text):
+                fp8.compile(steps.tupled, state, batch, **options)
+        with self.assertRaisesRegex(TypeError, "expected step to be a function, a module's text or its path but got int"):
+            fp8.compile(42)
+        with self.assertRaisesRegex(TypeError, "expected group to be an fp8.Group but got str"):
+            fp8.load("package", group="x")
+        with self.assertRaisesRegex(ValueError, r"expected a batch with rows but got batch\['weights'\]\['unused'\]: float32\[0,3\]"):
+            fp8.compile(steps.tupled, state, jax.tree.map(lambda x: x[:0], batch))
 
     def test_compiling(self):
         with self.assertRaisesRegex(fp8.CompileError, "unknown recipe.*no-such|no-such.*recipe"):

@@ -151,6 +151,13 @@ class Evaluations(unittest.TestCase):
             self.assertEqual(got["heldout_metrics"], {})
             np.testing.assert_allclose(got["heldout_loss"], error(jax.tree.map(jnp.asarray, current[0]), small), rtol=1e-5)
 
+    def test_without_a_loss(self):
+        vector = lambda state, batch: batch["y"][:, 0] * loss(state, batch)["loss"]
+        text = jax.jit(vector).lower(steps.state(), steps.batch()).as_text(debug_info=True)
+        for evaluation in (vector, text):
+            with self.assertRaisesRegex(fp8.CompileError, r"expected an evaluation that returns a loss, a floating-point scalar, but got result.*: F32\[32\]"):
+                fp8.compile(steps.tupled, steps.state(), steps.batch(), recipe="delayed", evaluate=evaluation)
+
     def test_errors_name_the_evaluation(self):
         with self.assertRaisesRegex(fp8.CompileError, r"evaluation\.py:\d+:\d+: stablehlo.real is not supported"):
             fp8.compile(steps.tupled, steps.state(), steps.batch(), recipe="none", evaluate=lambda state, batch: jnp.fft.fft(batch["x"]).real.mean())

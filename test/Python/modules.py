@@ -166,6 +166,11 @@ class Facts(unittest.TestCase):
         self.assertIn("f8E5M2", next(dot["lhs"] for dot in changed.verdicts if dot["role"] == "forward" and dot["verdict"] == "fp8"))
         with self.assertRaisesRegex(fp8.CompileError, "formt"):
             fp8.compile(steps.tupled, self.state, self.batch, recipe="tensorwise", set={"forward.activation.formt": "f8E5M2"})
+        # Values of Python are written as YAML has them.
+        values = {"optimizer.clip_update": True, "wgrad": None, "forward.activation": {"format": "f8E5M2"}, "optimizer.keep": ["*['up']"], "seed": 3}
+        texts = {"optimizer.clip_update": "true", "wgrad": "none", "forward.activation": "{format: f8E5M2}", "optimizer.keep": "[\"*['up']\"]", "seed": "3"}
+        one, two = (fp8.compile(steps.tupled, self.state, self.batch, recipe="coat", set=given) for given in (values, texts))
+        self.assertEqual(one.recipe, two.recipe)
         with self.assertRaisesRegex(fp8.CompileError, "but got 'pentium-of-1993'"):
             fp8.compile(steps.tupled, self.state, self.batch, target="pentium-of-1993")
         with jax.enable_x64(True):
@@ -192,6 +197,13 @@ class Facts(unittest.TestCase):
         coat = Recipe("coat", Forward(), Dgrad(), Wgrad(), [Rule(part="head")], Compute("bf16", "bf16", "f8E4M3FN", "f8E4M3FN"), optimizer=Optimizer(moment, moment))
         made = fp8.compile(steps.tupled, self.state, self.batch, recipe=coat)
         self.assertEqual(made.recipe, self.step.recipe)
+        # A dictionary has the same keys; what is None gets the default.
+        rules = {"rules": [{"keep": {"path": "*['up']"}}], "optimizer": {"clip_update": False}, "dgrad": None, "seed": 3}
+        given = {"name": "mine", "forward": {"activation": {"format": "f8E4M3FN"}, "weight": Operand()}, **rules}
+        as_object = Recipe("mine", Forward(), rules=[Rule(path="*['up']")], optimizer=Optimizer(clip_update=False), seed=3)
+        one, two = (fp8.compile(steps.tupled, self.state, self.batch, recipe=recipe) for recipe in (given, as_object))
+        self.assertEqual(one.recipe, two.recipe)
+        self.assertIn("name: mine\n", one.recipe)
         with self.assertRaisesRegex(fp8.CompileError, r"error: recipe\.yaml:3:\d+: .*'f8E4M4'"):
             fp8.compile(steps.tupled, self.state, self.batch, recipe=Recipe("mine", Forward(Operand("f8E4M4"))))
         path = Recipe("mine", Forward(), rules=[Rule(path="*['up']"), Rule(quantize=True, layers=[0], max_k=8)])

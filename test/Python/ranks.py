@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -143,6 +144,14 @@ def failing(folder, options):
                     print("a half-done step has a state", file=sys.stderr)
                 raise
             (folder / f"{group.rank}.steps").write_text(str(number))
+
+
+def spoiled(folder, options):
+    """Trains with a second moment below 0, so that the loss of the first step is finite and its state is not."""
+    with fp8.Group() as group:
+        params, (clip, (adam, *rest)) = steps.state()
+        state = params, (clip, (adam._replace(nu={**adam.nu, "down": adam.nu["down"] - 1}), *rest))
+        fp8.Trainer(compiled(group, options), folder / "run", progress=False).fit(state, map(batch, range(100)), 1)
 
 
 def without_with(folder, options):
@@ -343,6 +352,16 @@ class Failures(Case):
         self.assertEqual(statuses, [1, 1])
         for error in errors:
             self.assertIn("fp8.RankError: rank 1 of 2 has another state[0]['up'] than rank 0: all ranks have to hold the same state", error)
+
+    def test_state_that_is_not_finite(self):
+        """What one rank has of the state ends all ranks, before any writes a file."""
+        for options in (), ("zero",):
+            statuses, errors = self.wait(self.by_sockets(self.program("spoiled", *options)))
+            self.assertEqual(statuses, [1, 1])
+            for error in errors:
+                self.assertRegex(error, r"FloatingPointError: step 1: expected a finite state but got state.*'down'\].* = nan; no checkpoint had been written")
+            self.assertEqual(list((self.folder / "run").glob("checkpoint-*")), [])
+            shutil.rmtree(self.folder / "run")
 
     def test_another_recipe(self):
         statuses, errors = self.wait(self.by_sockets(self.program("failing", "recipe")))

@@ -27,6 +27,20 @@ def batches(count=100, begin=0):
     return (steps.batch(i) for i in range(begin, count))
 
 
+def spoiled(state, batch):
+    """A step with a finite loss whose gradient the batch can spoil, and with the best loss so far."""
+    loss, gradient = jax.value_and_grad(lambda w: jnp.mean((batch["x"] @ w) ** 2))(state["w"])
+    return {"w": state["w"] - 0.1 * batch["factor"] * gradient, "best": jnp.minimum(state["best"], loss) + batch["reset"]}, {"loss": loss}
+
+
+def spoiled_state():
+    return {"w": np.ones((32, 32), np.float32), "best": np.float32(np.inf)}
+
+
+def spoiled_batch(factor=1, reset=0):
+    return {"x": np.ones((32, 32), np.float32), "factor": np.float32(factor), "reset": np.float32(reset)}
+
+
 class Training(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -210,6 +224,21 @@ class Training(unittest.TestCase):
         for name in ("checkpoint_every", "keep_checkpoints", "evaluate_every", "trace_every"):
             with self.assertRaisesRegex(ValueError, f"expected {name} to be 0 or more but got -1"):
                 self.trainer(**{name: -1})
+            with self.assertRaisesRegex(TypeError, f"expected {name} to be an integer but got 0.5"):
+                self.trainer(**{name: 0.5})
+        for steps_, error in ((2.5, TypeError), ("3", TypeError), (-1, ValueError)):
+            with self.assertRaisesRegex(error, f"expected steps to be .* but got {steps_!r}"):
+                self.trainer().fit(self.state, batches(), steps_)
+        self.assertFalse(self.out.exists())
+
+    def test_what_the_step_lacks(self):
+        """It is reported before training, not when it is needed first."""
+        with self.assertRaisesRegex(ValueError, "expected a step with an evaluation"):
+            self.trainer(held_out=[steps.batch()])
+        with self.assertRaisesRegex(ValueError, "expected a step with a trace for trace_every but got one without"):
+            self.trainer(trace_every=2)
+        with self.assertRaisesRegex(TypeError, "expected a step that fp8.compile or fp8.load made but got function"):
+            fp8.Trainer(steps.tupled, self.out)
 
     def test_nonfinite(self):
         def poisoned():
@@ -222,6 +251,70 @@ class Training(unittest.TestCase):
         self.assertFalse((self.out / "checkpoint-3.safetensors").exists())
         self.trainer().fit(self.state, batches(begin=2), 4, resume=True)
         self.assertEqual([line["step"] for line in self.lines()], [1, 2, 3, 4])
+
+    def test_state_that_is_not_finite(self):
+        """It is not saved, and does not replace what can be continued from."""
+        compiled = fp8.compile(spoiled, spoiled_state(), spoiled_batch(), recipe="tensorwise")
+
+        def failing():
+            yield from (spoiled_batch(), spoiled_batch(np.inf))
+            raise OSError("the data")
+
+        text = r"step 2: expected a finite state but got state\['w'\]\[0, 0\] = -?inf; the last good checkpoint is .*checkpoint-1.safetensors"
+        for name, data in (("last", [spoiled_batch(), spoiled_batch(np.inf)]), ("more", [spoiled_batch(), spoiled_batch(np.inf), spoiled_batch()])):
+            trainer = fp8.Trainer(compiled, self.folder / name, progress=False, checkpoint_every=1, keep_checkpoints=1)
+            with self.assertRaisesRegex(FloatingPointError, text):
+                trainer.fit(spoiled_state(), data, len(data))
+            self.assertEqual([path.name for path in trainer.out.glob("checkpoint-*")], ["checkpoint-1.safetensors"])
+        with self.assertRaisesRegex(FloatingPointError, "expected a finite state .*; no checkpoint had been written"):
+            fp8.Trainer(compiled, self.folder / "none", progress=False).fit(spoiled_state(), [spoiled_batch(np.inf)], 1)
+        # The reason for which training ends stays the first one.
+        with self.assertRaisesRegex(OSError, "the data") as caught:
+            fp8.Trainer(compiled, self.folder / "data", progress=False).fit(spoiled_state(), failing(), 9)
+        self.assertRegex(caught.exception.__notes__[0], "step 2: expected a finite state")
+        self.assertEqual(list((self.folder / "data").glob("checkpoint-*")), [])
+        unchecked = fp8.Trainer(compiled, self.folder / "unchecked", progress=False, stop_on_nonfinite=False)
+        unchecked.fit(spoiled_state(), [spoiled_batch(np.inf)], 1)
+        self.assertTrue((unchecked.out / "checkpoint-1.safetensors").exists())
+
+    def test_state_that_begins_infinite(self):
+        """The best loss so far is infinite at first, and may become so again, also in a run that continues."""
+        compiled = fp8.compile(spoiled, spoiled_state(), spoiled_batch(), recipe="tensorwise")
+        self.assertEqual(fp8.Trainer(compiled, self.out, progress=False, checkpoint_every=1).fit(spoiled_state(), [], 1)["best"], np.inf)
+        for end in (1, 2, 3):
+            again = spoiled_batch(reset=np.float32(np.inf if end == 3 else 0))
+            fp8.Trainer(compiled, self.out, progress=False, checkpoint_every=1).fit(spoiled_state(), [again], end, resume=True)
+        saved = compiled.load_state(self.out / "checkpoint-3.safetensors", spoiled_state())
+        self.assertEqual(saved["best"], np.inf)
+
+    def test_resuming_passes_over_damaged_lines(self):
+        """As fp8-run does."""
+        self.trainer(checkpoint_every=2).fit(self.state, batches(), 2)
+        for name in ("log.jsonl", "log.csv"):
+            whole = (self.out / name).read_bytes()
+            (self.out / name).write_bytes(whole + b'{garbage\n3\n"text"\n{"step": "1"}\n\xff\n1x,2\n')
+        self.trainer().fit(self.state, batches(begin=2), 4, resume=True)
+        self.assertEqual([line["step"] for line in self.lines()], [1, 2, 3, 4])
+        self.assertEqual([row.split(",")[0] for row in (self.out / "log.csv").read_text().splitlines()], ["step", "1", "2", "3", "4"])
+
+    def test_report_of_damaged_files(self):
+        self.trainer().fit(self.state, batches(), 2)
+        log = self.out / "log.jsonl"
+        text = log.read_text()
+        (self.out / "trace.jsonl").write_text('{"step": 1, "tensors": 3}\n{"step": 1, "tensors": {"w": 3}}\n3\n')
+        for damage in ("", '{"step": 2, "tensors": {"w": {"amax": 1.0}}}\n'):
+            with open(self.out / "trace.jsonl", "a") as file:
+                file.write(damage)
+            notes = []
+            trace = report_page.trace_data(self.out / "trace.jsonl", report_page.Names([]), 1000, notes)
+            self.assertEqual((trace is None, len(notes)), (not damage, 3 if damage else 1))
+        for metrics in ("null", "3", "[]"):
+            log.write_text(text + f'{{"step": 3, "loss": 1.0, "metrics": {metrics}}}\n')
+            with self.assertRaisesRegex(fp8.ReportError, "expected a step and its loss in line 3 of .*log.jsonl"):
+                fp8.report(self.out)
+        # A loss that is not finite is text.
+        log.write_text(text + '{"step": 3, "loss": "nan", "metrics": {}}\n')
+        self.assertTrue(fp8.report(self.out).exists())
 
     def test_trace_and_report(self):
         traced = fp8.compile(steps.tupled, self.state, steps.batch(), recipe="delayed", trace=True)
