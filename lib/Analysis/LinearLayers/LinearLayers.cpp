@@ -1053,10 +1053,6 @@ void Analyzer::run() {
       if (inForwardPass(info.dot) != forwardPass)
         continue;
       auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
-      if (dot.getDotDimensionNumbers().getLhsContractingDimensions().empty()) {
-        info.why = "not a linear layer: contracts nothing";
-        continue;
-      }
       if (isInnerProduct(dot)) {
         info.why = dot.getType().getRank() == 0
                        ? "not a linear layer: an inner product, one number"
@@ -1079,6 +1075,10 @@ void Analyzer::run() {
         info.why = "not a linear layer: an operand is constant";
       else if (lhs != Origin::Weight && rhs != Origin::Weight)
         withoutWeight.push_back(i);
+      else if (forwardPass && dot.getDotDimensionNumbers()
+                                  .getLhsContractingDimensions()
+                                  .empty())
+        info.why = "not a linear layer: contracts nothing";
       else if (forwardPass && mixesHeads(dot, lhs == Origin::Weight))
         info.why = "not a linear layer: mixes the scores of heads";
       else

@@ -120,12 +120,14 @@ static SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
 }
 
 /// Returns the points of an attention's domain that a task computes: their
-/// intermediates stay in the cache.
+/// intermediates stay in the cache, and few of the keys that some of them see
+/// are hidden from the others.
 static int64_t pointsOfAttention(KernelOp kernel) {
+  constexpr int64_t kFewest = 16, kMost = 64;
   int64_t bytesOfPoint = bufferBytes(kernel) / pointsOf(kernel);
   return std::clamp<int64_t>(
-      llvm::bit_floor<uint64_t>(kScratchBytes / (bytesOfPoint + 1)), 16,
-      kContractionRows);
+      llvm::bit_floor<uint64_t>(kScratchBytes / (bytesOfPoint + 1)), kFewest,
+      kMost);
 }
 
 namespace {

@@ -5,7 +5,7 @@ forward pass and one in the backward pass, and that the step computes what JAX d
 
 Each case is a training step of plain gradient descent whose rate is so large that the
 update consists of the gradient. It is compared with JAX in f64: the norm of the error
-is at most twice that of JAX in the step's own types, or 1e-6 of the gradient's norm.
+is at most 2.5 times that of JAX in the step's own types, or 1e-6 of the gradient's norm.
 (The ops compute what the step does, but sum in another order.) For some cases the
 gradients are also compared with finite differences of the loss, in f64. With --unfused,
 the errors of some cases are compared with those of the same steps without the ops.
@@ -814,7 +814,7 @@ def check(name, fp8_opt, fp8_run, folder):
     assert all(np.array_equal(single[key], found[key], equal_nan=True) for key in params), "expected bits that depend neither on threads nor on LLVM"
     ours, theirs, size = distance(found, exact), distance(expected, exact), norm(exact)
     print(f"  {name}: {ours / size:.2e} of the gradient beside {theirs / size:.2e} of JAX")
-    limit = max(2 * theirs, (1e-6 if case.wide else 1e-5) * size)
+    limit = max(2.5 * theirs, (1e-6 if case.wide else 1e-5) * size)
     assert ours <= limit, f"expected an error of at most {limit / size:.3g} but got {ours / size:.3g}"
 
 
