@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import fcntl
 import itertools
 import json
 import math
@@ -155,7 +156,29 @@ class Trainer:
         The ranks of a group stop after the same step when one of them receives SIGINT or SIGTERM; an exception on a single rank ends all.
         """
         steps = arrays.count("steps", steps)
-        state = self._begin(state, resume, overwrite)
+        with self._locked():
+            return self._train(self._begin(state, resume, overwrite), batches, steps)
+
+    @contextlib.contextmanager
+    def _locked(self):
+        """Keeps other runs from writing to `out`, as fp8-run does; the operating system ends the lock with the process."""
+        if not self._is_first:
+            yield
+            return
+        self.out.mkdir(parents=True, exist_ok=True)
+        directory = os.open(self.out, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BlockingIOError(f"another run writes to '{self.out}': wait for its end, or choose another directory") from None
+            except OSError:
+                pass  # a file system without locks
+            yield
+        finally:
+            os.close(directory)
+
+    def _train(self, state, batches, steps):
         bar = self._bar(steps)
         self._alarms, self._kept = self._rules(), None
         self._started, self._unwritten = time.perf_counter(), None

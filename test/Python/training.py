@@ -94,6 +94,17 @@ class Training(unittest.TestCase):
         self.trainer().fit(self.state, batches(), 2, overwrite=True)
         self.assertEqual(len(self.lines()), 2)
 
+    def test_one_run_in_a_directory(self):
+        def others():
+            for batch in batches():
+                with self.assertRaisesRegex(BlockingIOError, "another run writes to"):
+                    self.trainer().fit(self.state, batches(), 1, overwrite=True)
+                yield batch
+
+        self.trainer().fit(self.state, others(), 2)
+        self.assertEqual(len(self.lines()), 2)
+        self.trainer().fit(self.state, batches(), 1, overwrite=True)
+
     def test_resuming_passes_over_a_damaged_checkpoint(self):
         whole = self.trainer(self.folder / "whole").fit(self.state, batches(), 5)
         self.trainer(checkpoint_every=2).fit(self.state, batches(), 4)
