@@ -82,15 +82,25 @@ void Trainer::printProgress(const LogRow &row, bool isLast) {
 // After the loop
 //===----------------------------------------------------------------------===//
 
+/// Returns the means of the last losses, of which there are as many.
+std::string Trainer::meansText() const {
+  size_t count = report->rows().size();
+  if (count < 10)
+    return "";
+  std::string text =
+      str(" (mean of the last 10 ", lossText(summary.mean_loss_10));
+  if (count >= 20)
+    text += str(", of the last 20 ", lossText(summary.mean_loss_20));
+  return text + ")";
+}
+
 void Trainer::printSummary() {
   console.endLiveLine();
   const std::vector<LogRow> &rows = report->rows();
   if (!rows.empty())
     console.printLine(str("loss      ", lossText(summary.first_loss), " -> ",
                           lossText(summary.last_loss), " in ",
-                          summary.last_step, " steps (mean of the last 10 ",
-                          lossText(summary.mean_loss_10), ", of the last 20 ",
-                          lossText(summary.mean_loss_20), ")"));
+                          summary.last_step, " steps", meansText()));
   std::vector<double> losses;
   for (const LogRow &row : rows)
     losses.push_back(row.loss);

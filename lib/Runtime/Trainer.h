@@ -120,6 +120,7 @@ private:
   void printData();
   void printProgress(const LogRow &row, bool isLast);
   bool isProgressDue(const LogRow &row, bool isLast) const;
+  std::string meansText() const;
   void printSummary();
   void printAlarms();
   void printHeldOut();

@@ -4,12 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fp8/Codegen/Target.h"
 #include "fp8/Compiler/BuildId.h"
 #include "fp8/Compiler/Cache.h"
 #include "fp8/Compiler/InitialValues.h"
 #include "fp8/Compiler/LoadedExecutable.h"
 #include "fp8/Compiler/Package.h"
 #include "fp8/Compiler/Program.h"
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Init.h"
 #include "fp8/Run/Ranks.h"
 #include "fp8/Support/OutputFile.h"
@@ -603,6 +605,26 @@ std::string findExportMistake() {
   return "";
 }
 
+/// Returns a mistake in options that do something only with others; "" if there
+/// is none.
+std::string findIdleOption() {
+  auto needs = [](StringRef option, StringRef other) {
+    return ("expected --" + other + " with --" + option).str();
+  };
+  bool isGPU = StringRef(flags->target).starts_with("nvptx:");
+  if (flags->gpuImage.getNumOccurrences() && !isGPU)
+    return needs("gpu-image", "target nvptx:GPU");
+  if (flags->gpuExpand.getNumOccurrences() && !isGPU)
+    return needs("gpu-expand", "target nvptx:GPU");
+  if (!flags->lossReduction.empty() && !flags->dataParallel)
+    return needs("loss-reduction", "data-parallel");
+  if (flags->entry.empty() && !flags->inputs.empty())
+    return needs("inputs", "entry");
+  if (flags->entry.empty() && !flags->outputs.empty())
+    return needs("outputs", "entry");
+  return "";
+}
+
 int train(MLIRContext &context, const SignatureOptions &signature,
           const Cache *cache, fp8run::RunOptions &run, fp8run::Ranks &ranks) {
   for (const std::string &mistake : {run.findMistake(), findExportMistake()})
@@ -681,7 +703,19 @@ int parseCommandLine(int argc, char **argv) {
   if (!isParsed)
     return commandLineError(parseErrors);
   std::string mistake = CompileOptions().setTarget(flags->target);
+  if (mistake.empty())
+    mistake = findIdleOption();
   return mistake.empty() ? 0 : usageError(mistake);
+}
+
+/// Returns a mistake in the name of the GPU; "" if there is none.
+std::string findTargetMistake(MLIRContext &context) {
+  StringRef gpu = flags->target;
+  if (!gpu.consume_front("nvptx:"))
+    return "";
+  context.loadDialect<FP8Dialect>();
+  auto target = makeGPUTarget(&context, gpu);
+  return target ? "" : llvm::toString(target.takeError());
 }
 
 /// On a machine without a GPU, a run for one goes to the CPU and says so. A
@@ -707,6 +741,8 @@ int runCommand(MLIRContext &context) {
   flags->stepFile = flags->files.front();
   if (std::string mistake = fp8run::findThreadsMistake(flags->threads);
       !mistake.empty())
+    return usageError(mistake);
+  if (std::string mistake = findTargetMistake(context); !mistake.empty())
     return usageError(mistake);
 
   SignatureOptions signature;

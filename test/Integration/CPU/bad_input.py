@@ -364,6 +364,16 @@ def options_that_need_others(f):
     f.fails(r"--eval EVAL.mlir with --eval-data", eval_data=f.text)
     f.fails(r"both", resume=True, overwrite=True)
     f.fails(r"--batch KEY=VALUE but got 'foo'", batch="foo")
+    f.fails(r"expected --target nvptx:GPU with --gpu-image", gpu_image="ptx")
+    f.fails(r"expected --data-parallel with --loss-reduction", loss_reduction="mean")
+    f.fails(r"expected --entry with --inputs", inputs=f.text)
+
+
+@case
+def targets_that_are_none(f):
+    """Also on a machine without a GPU, where a run would go to the CPU."""
+    f.fails("expected an NVIDIA GPU of sm_89, .* but got 'sm_99'", target="nvptx:sm_99")
+    f.fails("expected 'cublaslt' or .* but got 'fast'", target="nvptx:sm_90a,fast")
 
 
 @case
