@@ -4,12 +4,9 @@
 #define FP8_SUPPORT_OUTPUTFILE_H
 
 #include "mlir/Support/LLVM.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <system_error>
-
-namespace llvm {
-class raw_fd_ostream;
-} // namespace llvm
 
 namespace mlir::fp8 {
 

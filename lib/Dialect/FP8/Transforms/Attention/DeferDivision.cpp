@@ -75,25 +75,39 @@ static OpOperand *proportionalOperand(Operation *op) {
   return nullptr;
 }
 
-/// Whether `value`, which may be broadcast, is at least the maximum of each row
-/// of `row`, or zero where that is not finite.
-static bool isRowMaximum(Value value, Value row) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (auto reduce = dyn_cast<stablehlo::ReduceOp>(op))
-      return reduce->getNumResults() == 1 && reduce->getOperand(0) == row &&
-             isa_and_nonnull<stablehlo::MaxOp>(
-                 stablehlo::getCombiner(reduce.getBody()));
-    if (isa<stablehlo::MaxOp>(op))
-      return isRowMaximum(op->getOperand(0), row) ||
-             isRowMaximum(op->getOperand(1), row);
-    if (isa<stablehlo::SelectOp>(op) && isZero(op->getOperand(2)))
-      value = op->getOperand(1);
-    else if (isa<stablehlo::BroadcastInDimOp>(op))
-      value = op->getOperand(0);
-    else
-      return false;
-  }
-  return false;
+/// Whether a reduction is the maximum of `row` over all dimensions but `kept`.
+static bool isMaximumOf(stablehlo::ReduceOp reduce, Value row,
+                        ArrayRef<int64_t> kept) {
+  if (reduce->getNumResults() != 1 || reduce->getOperand(0) != row ||
+      !isa_and_nonnull<stablehlo::MaxOp>(
+          stablehlo::getCombiner(reduce.getBody())))
+    return false;
+  auto dims = llvm::to_vector(llvm::make_filter_range(
+      llvm::seq<int64_t>(typeOf(row).getRank()), [&](int64_t dim) {
+        return !llvm::is_contained(reduce.getDimensions(), dim);
+      }));
+  return ArrayRef<int64_t>(dims) == kept;
+}
+
+/// Whether `value`, of which the dimensions are those of `row` that `dims`
+/// names (all of them, before it is broadcast), is at least the maximum of each
+/// row, or zero where that is not finite.
+static bool isRowMaximum(Value value, Value row,
+                         std::optional<ArrayRef<int64_t>> dims = std::nullopt) {
+  Operation *op = value.getDefiningOp();
+  if (auto reduce = dyn_cast_or_null<stablehlo::ReduceOp>(op))
+    return dims && isMaximumOf(reduce, row, *dims);
+  if (isa_and_nonnull<stablehlo::MaxOp>(op))
+    return isRowMaximum(op->getOperand(0), row, dims) ||
+           isRowMaximum(op->getOperand(1), row, dims);
+  if (auto broadcast = dyn_cast_or_null<stablehlo::BroadcastInDimOp>(op))
+    return !dims && isRowMaximum(broadcast.getOperand(), row,
+                                 broadcast.getBroadcastDimensions());
+  if (!isa_and_nonnull<stablehlo::SelectOp>(op) || !isZero(op->getOperand(2)))
+    return false;
+  auto isFinite = op->getOperand(0).getDefiningOp<stablehlo::IsFiniteOp>();
+  return isFinite && isFinite.getOperand() == op->getOperand(1) &&
+         isRowMaximum(op->getOperand(1), row, dims);
 }
 
 /// Whether no element exceeds one: an exponential of a row minus its maximum,

@@ -169,6 +169,67 @@ func.func @from_maximum(%q: tensor<2x32x8xf32>, %k: tensor<2x32x8xf32>, %v: tens
 
 // -----
 
+// The maximum of another row is not one of this row.
+// CHECK-LABEL: @other_maximum
+// CHECK: %[[P:.*]] = stablehlo.divide {{.*}} : tensor<2x32x32xf32>
+// CHECK-NOT: stablehlo.divide
+func.func @other_maximum(%q: tensor<2x32x8xf32>, %k: tensor<2x32x8xf32>, %v: tensor<2x32x8xf32>) -> tensor<2x32x8xf32> {
+  %0 = fp8.attention %q, %k, %v : (tensor<2x32x8xf32>, tensor<2x32x8xf32>, tensor<2x32x8xf32>) -> tensor<2x32x8xf32> {
+  ^bb0(%a: tensor<2x32x8xf32>, %b: tensor<2x32x8xf32>, %c: tensor<2x32x8xf32>):
+    %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %s = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [2]
+        : (tensor<2x32x8xf32>, tensor<2x32x8xf32>) -> tensor<2x32x32xf32>
+    %m = stablehlo.reduce(%s init: %low) applies stablehlo.maximum across dimensions = [2]
+        : (tensor<2x32x32xf32>, tensor<f32>) -> tensor<2x32xf32>
+    %b0 = stablehlo.broadcast_in_dim %m, dims = [0, 2] : (tensor<2x32xf32>) -> tensor<2x32x32xf32>
+    %x = stablehlo.subtract %s, %b0 : tensor<2x32x32xf32>
+    %e = stablehlo.exponential %x : tensor<2x32x32xf32>
+    %l = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [2]
+        : (tensor<2x32x32xf32>, tensor<f32>) -> tensor<2x32xf32>
+    %b1 = stablehlo.broadcast_in_dim %l, dims = [0, 1] : (tensor<2x32xf32>) -> tensor<2x32x32xf32>
+    %p = stablehlo.divide %e, %b1 : tensor<2x32x32xf32>
+    %o = stablehlo.dot_general %p, %c, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+        : (tensor<2x32x32xf32>, tensor<2x32x8xf32>) -> tensor<2x32x8xf32>
+    fp8.yield %o : tensor<2x32x8xf32>
+  }
+  return %0 : tensor<2x32x8xf32>
+}
+
+// -----
+
+// A maximum that is not finite counts as zero, as in jax.nn.softmax.
+// CHECK-LABEL: @finite_maximum
+// CHECK: %[[DOT:.*]] = stablehlo.dot_general %{{.*}} : (tensor<2x32x32xf32>, tensor<2x32x8xf32>) -> tensor<2x32x8xf32>
+// CHECK: stablehlo.divide %[[DOT]]
+func.func @finite_maximum(%q: tensor<2x32x8xf32>, %k: tensor<2x32x8xf32>, %v: tensor<2x32x8xf32>) -> tensor<2x32x8xf32> {
+  %0 = fp8.attention %q, %k, %v : (tensor<2x32x8xf32>, tensor<2x32x8xf32>, tensor<2x32x8xf32>) -> tensor<2x32x8xf32> {
+  ^bb0(%a: tensor<2x32x8xf32>, %b: tensor<2x32x8xf32>, %c: tensor<2x32x8xf32>):
+    %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %s = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [2]
+        : (tensor<2x32x8xf32>, tensor<2x32x8xf32>) -> tensor<2x32x32xf32>
+    %m = stablehlo.reduce(%s init: %low) applies stablehlo.maximum across dimensions = [2]
+        : (tensor<2x32x32xf32>, tensor<f32>) -> tensor<2x32xf32>
+    %finite = stablehlo.is_finite %m : (tensor<2x32xf32>) -> tensor<2x32xi1>
+    %zeros = stablehlo.broadcast_in_dim %zero, dims = [] : (tensor<f32>) -> tensor<2x32xf32>
+    %m0 = stablehlo.select %finite, %m, %zeros : tensor<2x32xi1>, tensor<2x32xf32>
+    %b0 = stablehlo.broadcast_in_dim %m0, dims = [0, 1] : (tensor<2x32xf32>) -> tensor<2x32x32xf32>
+    %x = stablehlo.subtract %s, %b0 : tensor<2x32x32xf32>
+    %e = stablehlo.exponential %x : tensor<2x32x32xf32>
+    %l = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [2]
+        : (tensor<2x32x32xf32>, tensor<f32>) -> tensor<2x32xf32>
+    %b1 = stablehlo.broadcast_in_dim %l, dims = [0, 1] : (tensor<2x32xf32>) -> tensor<2x32x32xf32>
+    %p = stablehlo.divide %e, %b1 : tensor<2x32x32xf32>
+    %o = stablehlo.dot_general %p, %c, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+        : (tensor<2x32x32xf32>, tensor<2x32x8xf32>) -> tensor<2x32x8xf32>
+    fp8.yield %o : tensor<2x32x8xf32>
+  }
+  return %0 : tensor<2x32x8xf32>
+}
+
+// -----
+
 // The sum of the weights reads them, too.
 // CHECK-LABEL: @two_readers
 // CHECK: %[[P:.*]] = stablehlo.divide {{.*}} : tensor<2x32x32xf32>
