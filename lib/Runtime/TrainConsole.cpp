@@ -82,7 +82,8 @@ void Trainer::printProgress(const LogRow &row, bool isLast) {
 // After the loop
 //===----------------------------------------------------------------------===//
 
-/// Returns the means of the last losses, of which there are as many.
+/// Returns the means of the last 10 and the last 20 losses, if there are so
+/// many.
 std::string Trainer::meansText() const {
   size_t count = report->rows().size();
   if (count < 10)

@@ -18,8 +18,8 @@ namespace fp8 {
 
 /// A loop of a tile that runs over the first `end` of its indices, which is
 /// only known at run time: a positive multiple of `kMultiple`, and at most the
-/// extent of the tile. Vectors, pairs of them along k, and register tiles leave
-/// no remainder.
+/// extent of the tile. Vectors, and pairs of them along k, leave no remainder;
+/// what register tiles leave over has steps that are known, too.
 struct OpenLoop {
   static constexpr int64_t kMultiple = 32;
   unsigned loop = 0;

@@ -469,6 +469,17 @@ static int64_t dimBefore(Operation *op, int64_t dim) {
   return isWhole ? first : -1;
 }
 
+/// Whether `value` is broadcast along a dimension.
+static bool isSpreadAlong(Value value, int64_t dim) {
+  auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>();
+  if (!spread)
+    return false;
+  ArrayRef<int64_t> dims = spread.getBroadcastDimensions();
+  const int64_t *found = llvm::find(dims, dim);
+  return found == dims.end() ||
+         shapeOf(spread.getOperand())[found - dims.begin()] == 1;
+}
+
 /// Whether an elementwise op normalizes what it computes along a dimension: an
 /// operand of it is the same for all elements along that dimension, of which it
 /// is a statistic (the mean of a norm).
@@ -476,17 +487,9 @@ static bool isNormalizedAlong(Operation *op, int64_t dim) {
   constexpr unsigned kMostValues = 16;
   ArrayRef<int64_t> shape = shapeOf(op->getResult(0));
   llvm::SetVector<Value> seen;
-  for (Value operand : op->getOperands()) {
-    auto spread = operand.getDefiningOp<stablehlo::BroadcastInDimOp>();
-    if (spread &&
-        (!llvm::is_contained(spread.getBroadcastDimensions(), dim) ||
-         shapeOf(
-             spread.getOperand())[llvm::find(spread.getBroadcastDimensions(),
-                                             dim) -
-                                  spread.getBroadcastDimensions().begin()] ==
-             1))
-      seen.insert(spread.getOperand());
-  }
+  for (Value operand : op->getOperands())
+    if (isSpreadAlong(operand, dim))
+      seen.insert(operand);
   for (unsigned i = 0; i < std::min<size_t>(seen.size(), kMostValues); ++i) {
     Operation *source = seen[i].getDefiningOp();
     if (!source)
