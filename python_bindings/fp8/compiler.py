@@ -217,21 +217,31 @@ def _run(text, options, is_quiet):
 
 def _place(line, path, text, what):
     """Replaces a position in the module's text, which has no file, by the line of the user's program in a diagnostic."""
+    rows = text.splitlines()
+    definitions = dict(re.findall(r"^(#loc\d*) = loc\((.*)\)$", text, re.MULTILINE))
 
     def user_line(match):
-        rows = text.splitlines()
-        row = rows[int(match[1]) - 1] if int(match[1]) <= len(rows) else ""
-        names = re.findall(r"loc\((#loc\d*)\)", row)
-        definitions = dict(re.findall(r"^(#loc\d*) = loc\((.*)\)$", text, re.MULTILINE))
-        # Search from the op's location through the locations that it refers to, up to the first with a file.
-        queue, seen = names[-1:], set()
-        while queue:
-            name = queue.pop(0)
-            place = definitions.get(name, "")
-            if found := re.match(r'"([^"]+)":(\d+):(\d+)', place):
-                return ":".join(found.groups()) + ": "
-            seen.add(name)
-            queue += [other for other in re.findall(r"#loc\d*", place) if other not in seen]
-        return ""
+        position = _position(rows, int(match[1]) - 1, definitions) if int(match[1]) <= len(rows) else None
+        return f"{position}: " if position else ""
 
     return re.sub(re.escape(path) + r":(\d+):\d+: ", user_line, line).replace(path, what)
+
+
+def _position(rows, index, definitions, calls=8):
+    """Returns the first file, line and column to which the location of a row of a module refers; None if it refers to no file.
+
+    JAX gives some functions of its own (jnp.fft) no position: then that of their call counts, through so many calls.
+    """
+    queue, seen = re.findall(r"loc\((#loc\d*)\)", rows[index])[-1:], set()
+    while queue:
+        name = queue.pop(0)
+        place = definitions.get(name, "")
+        if found := re.match(r'"([^"]+)":(\d+):(\d+)', place):
+            return ":".join(found.groups())
+        seen.add(name)
+        queue += [other for other in re.findall(r"#loc\d*", place) if other not in seen]
+    heads = (re.match(r"\s*func\.func (?:\w+ )?@([\w.$-]+)", row) for row in reversed(rows[: index + 1]))
+    function = next((head[1] for head in heads if head), None)
+    callers = (i for i, row in enumerate(rows) if function and re.search(rf"\bcall @{re.escape(function)}\(", row))
+    caller = next(callers, None)
+    return _position(rows, caller, definitions, calls - 1) if caller is not None and calls else None

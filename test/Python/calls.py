@@ -302,6 +302,15 @@ class Errors(unittest.TestCase):
         self.expect(TypeError, "expected float32", state, {**self.batch, "x": self.batch["x"][1:]})
         self.step(state, self.batch)
 
+    def test_place_of_an_op_in_a_function_of_jax(self):
+        """JAX puts the op into a function without a position, so the position is that of the call."""
+
+        def step(state, x):
+            return state - 0.1 * jax.grad(lambda w: jnp.fft.irfft(x @ w).sum())(state), jnp.float32(0)
+
+        with self.assertRaisesRegex(fp8.CompileError, r"calls\.py:\d+:\d+: stablehlo\.fft is not supported"):
+            fp8.compile(step, jnp.ones((4, 4)), jnp.ones((2, 4)))
+
     def test_arguments_of_compile(self):
         state, batch = self.state, self.batch
         for error, text, options in (
