@@ -414,7 +414,7 @@ def files_that_do_not_fit(f):
     package = limited(f.command("limited", emit_package=f.path("limited-package")), 8)
     check_failure(package, "cannot write '.*': File too large")
     with open("/dev/full", "w") as full:
-        for command in (f.command("limited", print_recipe=True), f.command("limited", explain_signature=True), ["fp8-opt", str(f.step)]):
+        for command in (f.command("limited", print_recipe=True), f.command("limited", explain_signature=True), [pathlib.Path(f.fp8_run).with_name("fp8-opt"), f.step]):
             result = subprocess.run([*map(str, command)], stdout=full, stderr=subprocess.PIPE, text=True)
             assert result.returncode == 1 and "cannot write" in result.stderr and "LLVM ERROR" not in result.stderr, result
 
