@@ -2,6 +2,7 @@
 
 #include "fp8/Compiler/Cache.h"
 #include "fp8/Kernels/MemoryReport.h"
+#include "fp8/Support/OutputFile.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -104,22 +105,8 @@ void Cache::write(StringRef name, StringRef bytes) const {
   // The directory is private to its owner.
   if (fs::create_directories(directory, /*IgnoreExisting=*/true, fs::owner_all))
     return;
-  int file;
-  SmallString<128> temporary;
-  if (fs::createUniqueFile(pathOf(name) + ".tmp-%%%%%%%%", file, temporary))
-    return;
-  {
-    llvm::raw_fd_ostream os(file, /*shouldClose=*/true);
-    os << bytes;
-    os.flush();
-    if (os.has_error()) {
-      os.clear_error();
-      (void)fs::remove(temporary);
-      return;
-    }
-  }
-  if (fs::rename(temporary, pathOf(name)))
-    (void)fs::remove(temporary);
+  if (llvm::Error error = writeFile(pathOf(name), bytes))
+    llvm::consumeError(std::move(error));
   else
     addLine(std::to_string(bytes.size()));
 }

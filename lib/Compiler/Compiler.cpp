@@ -62,10 +62,9 @@ LogicalResult runStage(ModuleOp module, const CompileOptions &options,
   llvm::sys::path::append(path, options.name + "-" + stage + ".mlir");
   // If the directory could not be created, opening the file reports it.
   (void)llvm::sys::fs::create_directories(options.dumpDir);
-  if (std::error_code error =
+  if (llvm::Error error =
           writeFile(path, [&](raw_ostream &os) { module.print(os); }))
-    return emitError(module.getLoc())
-           << "cannot write '" << path << "': " << error.message();
+    return emitError(module.getLoc()) << llvm::toString(std::move(error));
   return success();
 }
 

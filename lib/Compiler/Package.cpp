@@ -188,14 +188,6 @@ static std::string inDirectory(StringRef directory, const llvm::Twine &name) {
   return path.str().str();
 }
 
-static llvm::Error writeBytes(const std::string &path, StringRef bytes) {
-  if (std::error_code error =
-          fp8::writeFile(path, [&](raw_ostream &os) { os << bytes; }))
-    return llvm::createStringError("cannot write '" + path +
-                                   "': " + error.message());
-  return llvm::Error::success();
-}
-
 //===----------------------------------------------------------------------===//
 // Linking
 //===----------------------------------------------------------------------===//
@@ -237,7 +229,7 @@ static llvm::Error link(ArrayRef<std::string> files, StringRef directory,
                         const std::string &output) {
   std::string exports = inDirectory(directory, "exports");
   std::string log = inDirectory(directory, "log");
-  if (llvm::Error error = writeBytes(
+  if (llvm::Error error = writeFile(
           exports, "{ global: fp8_package_v" + std::to_string(FP8_ABI_VERSION) +
                        "; local: *; };\n"))
     return error;
@@ -280,7 +272,7 @@ static llvm::Error makeLibrary(const Executable &executable,
   std::vector<std::string> files;
   auto add = [&](StringRef name, StringRef bytes) {
     files.push_back(inDirectory(directory, name + ".o"));
-    return writeBytes(files.back(), bytes);
+    return writeFile(files.back(), bytes);
   };
   if (llvm::Error error = add("package", *tableObject))
     return error;
@@ -414,13 +406,13 @@ llvm::Error mlir::fp8::writePackage(const Executable &executable,
   if (llvm::Error error = makeLibrary(executable, library))
     return error;
   for (const auto &[name, text] : executable.texts)
-    if (llvm::Error error = writeBytes(inDirectory(directory, name), text))
+    if (llvm::Error error = writeFile(inDirectory(directory, name), text))
       return error;
-  if (llvm::Error error = writeBytes(inDirectory(directory, "step.h"),
-                                     makeHeader(executable, directory)))
+  if (llvm::Error error = writeFile(inDirectory(directory, "step.h"),
+                                    makeHeader(executable, directory)))
     return error;
   auto manifest = makeManifest(executable, library);
   if (!manifest)
     return manifest.takeError();
-  return writeBytes(manifestFile, *manifest);
+  return writeFile(manifestFile, *manifest);
 }

@@ -179,7 +179,7 @@ private:
   }
 
   LogicalResult write(const MemoryReport &memory, Location loc) {
-    std::error_code error = writeFile(report, [&](raw_ostream &os) {
+    llvm::Error error = writeFile(report, [&](raw_ostream &os) {
       if (StringRef(report).ends_with(".json"))
         memory.printJSON(os, budgetBytes);
       else
@@ -188,8 +188,7 @@ private:
         memory.printBuffers(os);
     });
     if (error)
-      return emitError(loc)
-             << "cannot write '" << report << "': " << error.message();
+      return emitError(loc) << llvm::toString(std::move(error));
     return success();
   }
 

@@ -3,7 +3,6 @@
 #include "fp8/Support/OutputFile.h"
 
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -26,16 +25,8 @@ static std::error_code writeDirectly(StringRef path,
   return finish(stream);
 }
 
-std::error_code fp8::writeFile(StringRef path,
+static std::error_code replace(StringRef path,
                                function_ref<void(raw_ostream &)> print) {
-  if (path == "-") {
-    print(llvm::outs());
-    return std::error_code();
-  }
-  fs::file_status status;
-  if (!fs::status(path, status) && fs::exists(status) &&
-      !fs::is_regular_file(status))
-    return writeDirectly(path, print);
   llvm::Expected<fs::TempFile> temporary =
       fs::TempFile::create(path + ".tmp-%%%%%%%%");
   if (!temporary)
@@ -50,6 +41,26 @@ std::error_code fp8::writeFile(StringRef path,
     return llvm::errorToErrorCode(temporary->keep(path));
   llvm::consumeError(temporary->discard());
   return error;
+}
+
+llvm::Error fp8::writeFile(StringRef path,
+                           function_ref<void(raw_ostream &)> print) {
+  if (path == "-") {
+    print(llvm::outs());
+    return llvm::Error::success();
+  }
+  fs::file_status status;
+  bool isSpecial = !fs::status(path, status) && fs::exists(status) &&
+                   !fs::is_regular_file(status);
+  if (std::error_code error =
+          isSpecial ? writeDirectly(path, print) : replace(path, print))
+    return llvm::createStringError(error, "cannot write '" + path +
+                                              "': " + error.message());
+  return llvm::Error::success();
+}
+
+llvm::Error fp8::writeFile(StringRef path, StringRef bytes) {
+  return writeFile(path, [&](raw_ostream &os) { os << bytes; });
 }
 
 int fp8::finishStandardOutput(StringRef program, int status) {

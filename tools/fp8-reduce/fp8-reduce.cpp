@@ -67,11 +67,13 @@ public:
       return 0;
     ++count;
     SmallString<128> path;
-    int file;
-    if (llvm::sys::fs::createTemporaryFile("fp8-reduce", "mlir", file, path))
+    if (llvm::sys::fs::createTemporaryFile("fp8-reduce", "mlir", path))
       return -1;
     llvm::FileRemover remover(path);
-    llvm::raw_fd_ostream(file, /*shouldClose=*/true) << module;
+    if (llvm::Error error = writeFile(path, module)) {
+      llvm::consumeError(std::move(error));
+      return -1;
+    }
     auto program = llvm::sys::findProgramByName(test);
     SmallVector<StringRef> arguments{program ? StringRef(*program)
                                              : StringRef(test)};
@@ -409,8 +411,7 @@ int main(int argc, char **argv) {
                                   [](Diagnostic &) { return success(); });
   Reducer reducer(std::move(module), check);
   reducer.run();
-  if (std::error_code error = writeFile(
-          output, [&](raw_ostream &os) { os << textOf(*reducer.best); }))
-    return fail("cannot write '" + output + "': " + error.message());
+  if (llvm::Error error = writeFile(output, textOf(*reducer.best)))
+    return fail(llvm::toString(std::move(error)));
   return 0;
 }

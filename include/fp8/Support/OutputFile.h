@@ -4,17 +4,17 @@
 #define FP8_SUPPORT_OUTPUTFILE_H
 
 #include "mlir/Support/LLVM.h"
+#include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <system_error>
 
 namespace mlir::fp8 {
 
 /// Replaces the file at `path` by what `print` prints, in one step: after an
 /// error the file is what it was before. Special files (/dev/stdout, pipes) are
-/// written directly, and - is the standard output.
-std::error_code writeFile(StringRef path,
-                          function_ref<void(raw_ostream &)> print);
+/// written directly, and - is the standard output. The error is "cannot write"
+/// with the path and the reason.
+llvm::Error writeFile(StringRef path, function_ref<void(raw_ostream &)> print);
+llvm::Error writeFile(StringRef path, StringRef bytes);
 
 /// Flushes a stream. Returns what went wrong with it so far and clears that:
 /// a stream that is destroyed with an error ends the process.

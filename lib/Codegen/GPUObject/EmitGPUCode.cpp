@@ -59,10 +59,8 @@ private:
   LogicalResult write(StringRef name, StringRef bytes) {
     llvm::SmallString<128> path(directory);
     llvm::sys::path::append(path, name);
-    if (std::error_code error =
-            writeFile(path, [&](raw_ostream &os) { os << bytes; }))
-      return getOperation().emitError()
-             << "cannot write '" << path << "': " << error.message();
+    if (llvm::Error error = writeFile(path, bytes))
+      return getOperation().emitError() << llvm::toString(std::move(error));
     return success();
   }
 

@@ -141,10 +141,8 @@ static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
                                      error.message());
     removers.push_back(std::make_unique<llvm::FileRemover>(path));
   }
-  if (std::error_code error =
-          writeFile(paths[0], [&](raw_ostream &os) { os << ptx; }))
-    return llvm::createStringError("cannot write '" + paths[0] +
-                                   "': " + error.message());
+  if (llvm::Error error = writeFile(paths[0], ptx))
+    return error;
   std::string arch = ("-arch=" + target.getChip()).str();
   SmallVector<StringRef> arguments = {ptxas,    arch, "--fmad=false", "-v",
                                       paths[0], "-o", paths[1]};

@@ -551,15 +551,15 @@ LogicalResult VerdictReport::write(StringRef file, std::string &error) const {
     printTable(llvm::errs());
     return success();
   }
-  std::error_code code = writeFile(file, [&](raw_ostream &os) {
+  llvm::Error written = writeFile(file, [&](raw_ostream &os) {
     if (file.ends_with(".json"))
       printJSON(os);
     else
       printTable(os);
   });
-  if (!code)
+  if (!written)
     return success();
-  error =
-      "cannot write the verdict report '" + file.str() + "': " + code.message();
+  error = "cannot write the verdict report '" + file.str() +
+          "': " + llvm::errorToErrorCode(std::move(written)).message();
   return failure();
 }
