@@ -217,10 +217,10 @@ def _run(text, options, is_quiet):
 
 def _place(line, path, text, what):
     """Replaces a position in the module's text, which has no file, by the line of the user's program in a diagnostic."""
-    rows = text.splitlines()
-    definitions = dict(re.findall(r"^(#loc\d*) = loc\((.*)\)$", text, re.MULTILINE))
 
     def user_line(match):
+        rows = text.splitlines()
+        definitions = dict(re.findall(r"^(#loc\d*) = loc\((.*)\)$", text, re.MULTILINE))
         position = _position(rows, int(match[1]) - 1, definitions) if int(match[1]) <= len(rows) else None
         return f"{position}: " if position else ""
 

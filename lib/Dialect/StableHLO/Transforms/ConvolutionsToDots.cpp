@@ -7,6 +7,7 @@
 // kernel of K and a result of O:
 //
 //   Pointwise    K = 1                          out[o] = x[o] w
+//   Strided      K = 1, stride S                out[o] = x[o S] w
 //   Contracted   O = 1                          out    = sum of x[k] w[k]
 //   Patches      stride K, I = O K              out[o] = sum of x[o, k] w[k]
 //   Interleaved  kernel dilated by O, I = O K   out[o] = sum of x[k, o] w[k]
@@ -18,7 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
 
 #include "mlir/IR/Builders.h"
@@ -42,7 +43,14 @@ struct Window {
   bool isReversed;
 };
 
-enum class Kind { Pointwise, Contracted, Patches, Interleaved, Spread };
+enum class Kind {
+  Pointwise,
+  Strided,
+  Contracted,
+  Patches,
+  Interleaved,
+  Spread
+};
 
 /// Rewrites one convolution.
 class DotBuilder {
@@ -84,14 +92,30 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
+/// Returns which of the spatial dimensions `dim` is; nullopt for batches and
+/// features.
+static std::optional<unsigned> numberIn(ArrayRef<int64_t> spatial,
+                                        int64_t dim) {
+  const int64_t *found = llvm::find(spatial, dim);
+  if (found == spatial.end())
+    return std::nullopt;
+  return found - spatial.begin();
+}
+
+/// Whether the kernel's dimension is summed over.
+static bool isContracted(Kind kind) {
+  return kind == Kind::Contracted || kind == Kind::Patches ||
+         kind == Kind::Interleaved;
+}
+
 /// Returns what a window computes, if it is one of the kinds of a dot.
 static std::optional<Kind> kindOf(const Window &w) {
   bool isPlain = w.low == 0 && w.imageDilation == 1;
   if (w.kernel == 1) {
     // Padding makes zeros of a result that is not sliced.
-    bool isWhole = w.stride == 1 && w.low >= 0 && w.high >= 0;
-    bool isSliced = isPlain && w.high <= 0 && !isWhole;
-    return isWhole || isSliced ? std::optional(Kind::Pointwise) : std::nullopt;
+    if (w.stride == 1 && w.low >= 0 && w.high >= 0)
+      return Kind::Pointwise;
+    return isPlain && w.high <= 0 ? std::optional(Kind::Strided) : std::nullopt;
   }
   bool isCovered =
       isPlain && !w.isReversed && (w.kernel - 1) * w.kernelDilation < w.image;
@@ -152,8 +176,7 @@ Value DotBuilder::sliceImage(Value image) {
       steps(shape.size(), 1);
   for (auto [i, dim] : llvm::enumerate(numbers.getInputSpatialDimensions())) {
     const Window &w = windows[i];
-    if (kinds[i] == Kind::Pointwise && w.imageDilation == 1 && w.low == 0 &&
-        w.high <= 0) {
+    if (kinds[i] == Kind::Strided) {
       steps[dim] = w.stride;
       ends[dim] = (w.result - 1) * w.stride + 1;
     } else if (kinds[i] == Kind::Contracted) {
@@ -212,12 +235,12 @@ void DotBuilder::placeImage(Value &image) {
       shape.push_back(size);
       continue;
     }
-    auto spatial = numbers.getInputSpatialDimensions();
-    unsigned i = llvm::find(spatial, int64_t(dim)) - spatial.begin();
+    unsigned i = *numberIn(numbers.getInputSpatialDimensions(), dim);
     const Window &w = windows[i];
     Free own{numbers.getOutputSpatialDimensions()[i]};
     switch (kinds[i]) {
     case Kind::Pointwise:
+    case Kind::Strided:
     case Kind::Spread:
       free.push_back(own);
       shape.push_back(size);
@@ -246,17 +269,16 @@ void DotBuilder::placeImage(Value &image) {
 void DotBuilder::placeKernel(Value &kernel) {
   SmallVector<int64_t> shape, places(shapeOf(kernel).size(), -1);
   for (auto [dim, size] : llvm::enumerate(shapeOf(kernel))) {
-    auto spatial = numbers.getKernelSpatialDimensions();
-    auto *found = llvm::find(spatial, int64_t(dim));
-    unsigned i = found - spatial.begin();
-    if (found != spatial.end() && kinds[i] == Kind::Pointwise)
+    std::optional<unsigned> i =
+        numberIn(numbers.getKernelSpatialDimensions(), dim);
+    if (i && (kinds[*i] == Kind::Pointwise || kinds[*i] == Kind::Strided))
       continue;
     places[dim] = shape.size();
     shape.push_back(size);
     if (int64_t(dim) == numbers.getKernelOutputFeatureDimension())
       free.push_back({numbers.getOutputFeatureDimension()});
-    else if (found != spatial.end() && kinds[i] == Kind::Spread)
-      free.push_back({numbers.getOutputSpatialDimensions()[i], false});
+    else if (i && kinds[*i] == Kind::Spread)
+      free.push_back({numbers.getOutputSpatialDimensions()[*i], false});
   }
   for (int64_t dim : llvm::seq<int64_t>(shapeOf(op.getLhs()).size())) {
     if (dim == numbers.getInputFeatureDimension()) {
@@ -264,13 +286,11 @@ void DotBuilder::placeKernel(Value &kernel) {
           places[numbers.getKernelInputFeatureDimension()]);
       continue;
     }
-    auto spatial = numbers.getInputSpatialDimensions();
-    auto *found = llvm::find(spatial, dim);
-    unsigned i = found - spatial.begin();
-    if (found != spatial.end() && kinds[i] != Kind::Pointwise &&
-        kinds[i] != Kind::Spread)
+    std::optional<unsigned> i =
+        numberIn(numbers.getInputSpatialDimensions(), dim);
+    if (i && isContracted(kinds[*i]))
       kernelContracted.push_back(
-          places[numbers.getKernelSpatialDimensions()[i]]);
+          places[numbers.getKernelSpatialDimensions()[*i]]);
   }
   kernel = reshape(builder, op.getLoc(), kernel, shape);
 }
@@ -294,8 +314,7 @@ Value DotBuilder::arrange(Value dot) {
   }
   SmallVector<int64_t> shape(shapeOf(op.getResult()));
   for (auto [i, dim] : llvm::enumerate(numbers.getOutputSpatialDimensions()))
-    if (kinds[i] == Kind::Pointwise && windows[i].stride == 1 &&
-        windows[i].low >= 0 && windows[i].high >= 0)
+    if (kinds[i] == Kind::Pointwise)
       shape[dim] = windows[i].image;
   return reshape(builder, op.getLoc(), dot, shape);
 }
@@ -333,9 +352,9 @@ Value DotBuilder::build() {
   placeKernel(kernel);
   SmallVector<int64_t> shape;
   auto addFree = [&](Value operand, ArrayRef<int64_t> contracted) {
-    for (auto [dim, size] : llvm::enumerate(shapeOf(operand)))
-      if (!llvm::is_contained(contracted, int64_t(dim)))
-        shape.push_back(size);
+    ArrayRef<int64_t> sizes = shapeOf(operand);
+    for (int64_t dim : stablehlo::getFreeDims(sizes.size(), {}, contracted))
+      shape.push_back(sizes[dim]);
   };
   addFree(image, imageContracted);
   addFree(kernel, kernelContracted);
