@@ -7,14 +7,36 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
+/// Returns what `value` is before it is broadcast, converted or reshaped.
+static Value withoutSpread(Value value) {
+  while (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
+                         stablehlo::ReshapeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
 bool fp8::isZero(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
-             stablehlo::ReshapeOp>(op))
-      break;
-    value = op->getOperand(0);
-  }
+  value = withoutSpread(value);
   return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
+}
+
+std::optional<double> fp8::getNumber(Value value) {
+  DenseFPElementsAttr elements;
+  if (!matchPattern(withoutSpread(value), m_Constant(&elements)) ||
+      !elements.isSplat())
+    return std::nullopt;
+  return elements.getSplatValue<APFloat>().convertToDouble();
+}
+
+bool fp8::isSpreadAlong(Value value, int64_t dim) {
+  auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>();
+  if (!spread)
+    return false;
+  ArrayRef<int64_t> dims = spread.getBroadcastDimensions();
+  const int64_t *found = llvm::find(dims, dim);
+  return found == dims.end() ||
+         shapeOf(spread.getOperand().getType())[found - dims.begin()] !=
+             shapeOf(value.getType())[dim];
 }
 
 void fp8::forEachSource(Value value, function_ref<void(Value)> visit) {

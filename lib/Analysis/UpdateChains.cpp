@@ -5,7 +5,6 @@
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 
-#include "mlir/IR/Matchers.h"
 #include <limits>
 
 using namespace mlir;
@@ -29,17 +28,6 @@ static void multiply(Chain &chain, int8_t sign, double factor) {
   }
 }
 
-/// Returns the value of a splat constant, perhaps broadcast or converted.
-static std::optional<double> getNumber(Value value) {
-  while (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
-                         stablehlo::ReshapeOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  DenseFPElementsAttr elements;
-  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
-    return std::nullopt;
-  return elements.getSplatValue<APFloat>().convertToDouble();
-}
-
 /// Returns -1 for a factor whose last operations make it negative, else 1, as
 /// for a rate, a decay or a mask.
 static int8_t signOf(Value value) {
@@ -56,10 +44,13 @@ static int8_t signOf(Value value) {
   return 1;
 }
 
-/// Sets all degrees to 0: a gradient over its own size is still linear.
-static void clearDegree(Chain &chain) {
-  for (auto &[value, reach] : chain)
+/// Makes a chain that of a denominator. Its degrees are 0: a gradient over its
+/// own size is still linear.
+static void divideBy(Chain &chain) {
+  for (auto &[value, reach] : chain) {
     reach.degree = 0;
+    reach.divides = true;
+  }
 }
 
 /// Merges `from` into `into`. If `isChoice`, the value is one of the two, not
@@ -321,21 +312,14 @@ Chain UpdateChains::computeQuotient(Value value) {
   weaken(other, 1);
   multiply(out, 0, kUnknown);
   multiply(other, 0, kUnknown);
-  clearDegree(other);
-  for (auto &[source, reach] : other)
-    reach.divides = true;
+  divideBy(other);
   merge(out, other);
   return out;
 }
 
 Chain UpdateChains::computePower(Value value) {
   Chain out = ofOperand(value, 0);
-  DenseFPElementsAttr exponent;
-  Value power = value.getDefiningOp()->getOperand(1);
-  if (auto broadcast = power.getDefiningOp<stablehlo::BroadcastInDimOp>())
-    power = broadcast->getOperand(0);
-  if (matchPattern(power, m_Constant(&exponent)) && exponent.isSplat() &&
-      exponent.getSplatValue<APFloat>().isExactlyValue(2.0))
+  if (getNumber(value.getDefiningOp()->getOperand(1)) == 2.0)
     out = product(out, out);
   merge(out, ofOperand(value, 1));
   weaken(out, 1);
@@ -372,11 +356,8 @@ Chain UpdateChains::computeFunction(Value value) {
     merge(out, ofOperand(value, i));
   weaken(out, 1);
   multiply(out, 0, kUnknown);
-  if (isa<stablehlo::RsqrtOp>(op)) {
-    clearDegree(out);
-    for (auto &[source, reach] : out)
-      reach.divides = true;
-  }
+  if (isa<stablehlo::RsqrtOp>(op))
+    divideBy(out);
   // A magnitude is an even function of the gradient, as its square is.
   if (isa<stablehlo::AbsOp>(op))
     for (auto &[source, reach] : out)

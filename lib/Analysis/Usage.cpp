@@ -137,16 +137,7 @@ UseReader::Origin UseReader::originOf(Value value) const {
 }
 
 /// Returns true if `value` repeats one row over the leading dimension.
-static bool isSpread(Value value) {
-  auto op = value.getDefiningOp<stablehlo::BroadcastInDimOp>();
-  if (!op)
-    return false;
-  ArrayRef<int64_t> dims = op.getBroadcastDimensions();
-  auto *leading = llvm::find(dims, 0);
-  return leading == dims.end() ||
-         shapeOf(op.getOperand().getType())[leading - dims.begin()] !=
-             shapeOf(value.getType())[0];
-}
+static bool isSpread(Value value) { return isSpreadAlong(value, 0); }
 
 /// Handles an elementwise operation on the argument and `other`.
 void UseReader::combineWith(Value other, Value result, bool spread) {

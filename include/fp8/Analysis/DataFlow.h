@@ -42,6 +42,13 @@ inline bool isConstant(Value value) {
 /// converted.
 bool isZero(Value value);
 
+/// Returns the number that all elements of a constant of floats equal, perhaps
+/// broadcast or converted.
+std::optional<double> getNumber(Value value);
+
+/// Returns true if `value` repeats one element along a dimension.
+bool isSpreadAlong(Value value, int64_t dim);
+
 using ValueSet = llvm::DenseSet<Value>;
 
 /// Returns the value that a loop's body passes to the next iteration, or that a

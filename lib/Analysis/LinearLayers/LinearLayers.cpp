@@ -19,9 +19,10 @@
 #include "Origins.h"
 #include "ValueFlow.h"
 
+#include "fp8/Analysis/DataFlow.h"
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -469,17 +470,6 @@ static int64_t dimBefore(Operation *op, int64_t dim) {
   return isWhole ? first : -1;
 }
 
-/// Whether `value` is broadcast along a dimension.
-static bool isSpreadAlong(Value value, int64_t dim) {
-  auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>();
-  if (!spread)
-    return false;
-  ArrayRef<int64_t> dims = spread.getBroadcastDimensions();
-  const int64_t *found = llvm::find(dims, dim);
-  return found == dims.end() ||
-         shapeOf(spread.getOperand())[found - dims.begin()] == 1;
-}
-
 /// Whether an elementwise op normalizes what it computes along a dimension: an
 /// operand of it is the same for all elements along that dimension, of which it
 /// is a statistic (the mean of a norm).
@@ -557,10 +547,8 @@ bool Analyzer::isBatchOfScores(Value value, int64_t dim) const {
 /// constant would be the amax.
 bool Analyzer::mixesHeads(stablehlo::DotGeneralOp dot,
                           unsigned activation) const {
-  auto numbers = dot.getDotDimensionNumbers();
   Value value = dot->getOperand(activation);
-  return llvm::all_of(activation == 0 ? numbers.getLhsContractingDimensions()
-                                      : numbers.getRhsContractingDimensions(),
+  return llvm::all_of(stablehlo::getOperandDims(dot, activation).contracting,
                       [&](int64_t dim) { return isBatchOfScores(value, dim); });
 }
 
@@ -568,9 +556,13 @@ void Analyzer::classifyWithWeight(unsigned index) {
   DotInfo &info = dots[index];
   WeightDot own = getWeightDot(cast<stablehlo::DotGeneralOp>(info.dot));
   info.layer = getPath(origins.getParameter(own.weightRoot()));
-  if (llvm::is_contained(function.getArguments(), own.weightRoot()))
+  if (llvm::is_contained(function.getArguments(), own.weightRoot())) {
     for (unsigned dim : own.contracted.set_bits())
       info.contractedOfParameter.push_back(dim);
+    info.readsWholeParameter =
+        ShapedType::getNumElements(shapeOf(own.weight)) ==
+        ShapedType::getNumElements(shapeOf(own.weightRoot()));
+  }
   auto setKinds = [&](OperandKind otherKind) {
     info.lhs = own.weightIsLhs ? OperandKind::Weight : otherKind;
     info.rhs = own.weightIsLhs ? otherKind : OperandKind::Weight;

@@ -35,6 +35,8 @@ struct DotInfo {
   /// If the dot reads a parameter itself, in any arrangement: the dimensions of
   /// the parameter that it contracts.
   SmallVector<int64_t, 2> contractedOfParameter;
+  /// Whether it reads all of that parameter, not a slice of a stack.
+  bool readsWholeParameter = false;
   /// Why the dot belongs to no linear layer.
   std::string why;
   /// The `stablehlo.while` ops around the dot, the innermost first.

@@ -5,9 +5,9 @@
 #include "SecondMoments.h"
 #include "SmallTensors.h"
 
+#include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
-#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -22,17 +22,6 @@ struct Division {
 };
 } // namespace
 
-/// Returns the number that all elements equal, if it is known.
-static std::optional<double> getUniform(Value value) {
-  while (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
-    value = broadcast->getOperand(0);
-  DenseFPElementsAttr elements;
-  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
-    return std::nullopt;
-  APFloat number = elements.getSplatValue<APFloat>();
-  return number.convertToDouble();
-}
-
 /// Returns the first op that divides by a value computed from the root, or
 /// multiplies by its inverse.
 static Division findDivision(Operation *root) {
@@ -44,13 +33,13 @@ static Division findDivision(Operation *root) {
       Operation *user = use.getOwner();
       if (isa<stablehlo::AddOp>(user)) {
         if (auto number =
-                getUniform(user->getOperand(1 - use.getOperandNumber())))
+                getNumber(user->getOperand(1 - use.getOperandNumber())))
           found.epsilon = *number;
         open.insert(user->getResult(0));
       } else if (isa<stablehlo::ConvertOp, stablehlo::MaxOp>(user)) {
         open.insert(user->getResult(0));
       } else if (isa<stablehlo::DivOp>(user)) {
-        if (use.getOperandNumber() == 1 && !getUniform(user->getOperand(0))) {
+        if (use.getOperandNumber() == 1 && !getNumber(user->getOperand(0))) {
           found.op = user;
           return found;
         }
@@ -58,7 +47,7 @@ static Division findDivision(Operation *root) {
       } else if (isa<stablehlo::MulOp>(user)) {
         Value other = user->getOperand(1 - use.getOperandNumber());
         if (!other.getDefiningOp<stablehlo::BroadcastInDimOp>() &&
-            !getUniform(other)) {
+            !getNumber(other)) {
           found.op = user;
           return found;
         }

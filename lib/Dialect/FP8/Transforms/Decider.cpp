@@ -121,34 +121,12 @@ VerdictAttr DotDecision::getAttribute(MLIRContext *context) const {
       notes.empty() ? ArrayAttr() : b.getStrArrayAttr(noteTexts));
 }
 
-/// Returns the number of elements of each argument, by its path.
-static llvm::StringMap<int64_t> sizesOfArguments(func::FuncOp function) {
-  llvm::StringMap<int64_t> sizes;
-  for (BlockArgument argument : function.getArguments())
-    if (auto type = dyn_cast<RankedTensorType>(argument.getType());
-        type && type.hasStaticShape())
-      sizes[getParameterPath(function, argument)] = type.getNumElements();
-  return sizes;
-}
-
-/// Whether a forward dot reads its layer's parameter, not a slice of a stack.
-static bool readsWholeParameter(const DotInfo &info,
-                                const llvm::StringMap<int64_t> &sizes) {
-  if (info.role != DotRole::Forward || info.contractedOfParameter.empty())
-    return false;
-  unsigned number = info.lhs == OperandKind::Weight ? 0 : 1;
-  auto weight = cast<RankedTensorType>(info.dot->getOperand(number).getType());
-  return weight.hasStaticShape() &&
-         weight.getNumElements() == sizes.lookup(info.layer);
-}
-
 Decider::Decider(const Recipe &recipe, func::FuncOp function)
     : recipe(recipe), layers(function) {
-  llvm::StringMap<int64_t> sizes = sizesOfArguments(function);
   for (const DotInfo &info : layers.getDots()) {
     if (std::optional<int64_t> number = getLayerNumber(info.layer))
       numLayers = std::max(numLayers, *number + 1);
-    if (readsWholeParameter(info, sizes))
+    if (info.role == DotRole::Forward && info.readsWholeParameter)
       single.insert(info.layer);
   }
 }

@@ -34,7 +34,7 @@
 #include "fp8/Analysis/LinearLayers/GatedUnits.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/IRMapping.h"
@@ -182,18 +182,12 @@ struct DotOperand {
 } // namespace
 
 static DotOperand getDotOperand(stablehlo::DotGeneralOp dot, bool lhs) {
-  auto dims = dot.getDotDimensionNumbers();
+  stablehlo::OperandDims dims = stablehlo::getOperandDims(dot, lhs ? 0 : 1);
   DotOperand side;
   side.value = lhs ? dot.getLhs() : dot.getRhs();
-  side.batching =
-      lhs ? dims.getLhsBatchingDimensions() : dims.getRhsBatchingDimensions();
-  side.contracting = lhs ? dims.getLhsContractingDimensions()
-                         : dims.getRhsContractingDimensions();
-  int64_t rank = shapeOf(side.value).size();
-  for (int64_t dim = 0; dim < rank; ++dim)
-    if (!llvm::is_contained(side.batching, dim) &&
-        !llvm::is_contained(side.contracting, dim))
-      side.free.push_back(dim);
+  side.batching = dims.batching;
+  side.contracting = dims.contracting;
+  side.free = dims.free;
   side.firstFreeInResult = side.batching.size();
   if (!lhs)
     side.firstFreeInResult = shapeOf(dot->getResult(0)).size() -

@@ -17,6 +17,19 @@ SmallVector<int64_t> stablehlo::getFreeDims(int64_t rank,
   return dims;
 }
 
+stablehlo::OperandDims stablehlo::getOperandDims(DotGeneralOp dot,
+                                                 unsigned number) {
+  auto numbers = dot.getDotDimensionNumbers();
+  OperandDims dims;
+  dims.batching = number == 0 ? numbers.getLhsBatchingDimensions()
+                              : numbers.getRhsBatchingDimensions();
+  dims.contracting = number == 0 ? numbers.getLhsContractingDimensions()
+                                 : numbers.getRhsContractingDimensions();
+  auto type = cast<RankedTensorType>(dot->getOperand(number).getType());
+  dims.free = getFreeDims(type.getRank(), dims.batching, dims.contracting);
+  return dims;
+}
+
 bool stablehlo::readBeforeTranspose(TransposeOp transpose,
                                     MutableArrayRef<int64_t> batching,
                                     MutableArrayRef<int64_t> contracting) {

@@ -17,6 +17,15 @@ namespace mlir::stablehlo {
 SmallVector<int64_t> getFreeDims(int64_t rank, ArrayRef<int64_t> batching,
                                  ArrayRef<int64_t> contracting);
 
+/// The dimensions of an operand of a dot, by what becomes of them.
+struct OperandDims {
+  ArrayRef<int64_t> batching, contracting;
+  SmallVector<int64_t> free;
+};
+
+/// Returns the dimensions of operand `number`: 0 is the lhs, 1 is the rhs.
+OperandDims getOperandDims(DotGeneralOp dot, unsigned number);
+
 /// Rewrites the dimension numbers of an operand that is `transpose`'s result to
 /// those of its input, if a dot that reads the input has the same result: the
 /// free dimensions must keep their order. Otherwise returns false and changes

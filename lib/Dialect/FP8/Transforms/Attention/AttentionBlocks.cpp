@@ -90,15 +90,8 @@ Value AttentionQuantizer::roundBlocks(Value value, ArrayRef<int64_t> tile) {
 void AttentionQuantizer::roundOperand(Dot dot, unsigned side,
                                       bool contractsDepth) {
   Value value = dot->getOperand(side);
-  auto numbers = dot.getDotDimensionNumbers();
-  ArrayRef<int64_t> batch = side ? numbers.getRhsBatchingDimensions()
-                                 : numbers.getLhsBatchingDimensions();
-  ArrayRef<int64_t> contract = side ? numbers.getRhsContractingDimensions()
-                                    : numbers.getLhsContractingDimensions();
-  SmallVector<int64_t> shape(tensorOf(value).getShape());
-  SmallVector<int64_t> free =
-      stablehlo::getFreeDims(shape.size(), batch, contract);
-  SmallVector<int64_t> tile(shape.size(), 1);
+  auto [batch, contract, free] = stablehlo::getOperandDims(dot, side);
+  SmallVector<int64_t> tile(shapeOf(value).size(), 1);
   for (int64_t dim : contractsDepth ? contract : ArrayRef<int64_t>(free))
     tile[dim] = ScaledType::kWhole;
   ArrayRef<int64_t> tokens =

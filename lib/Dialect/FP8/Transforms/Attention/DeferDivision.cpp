@@ -10,13 +10,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../SmallTensors.h"
+
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/Matchers.h"
 
 namespace mlir {
 namespace fp8 {
@@ -29,19 +30,9 @@ using namespace mlir;
 using namespace mlir::fp8;
 using Dot = stablehlo::DotGeneralOp;
 
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 /// Whether all elements are one number, which does not change magnitudes much.
 static bool isModerate(Value value) {
-  if (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
-    value = broadcast.getOperand();
-  SplatElementsAttr splat;
-  if (!matchPattern(value, m_Constant(&splat)) ||
-      !isa<FloatType>(splat.getElementType()))
-    return false;
-  double magnitude = std::abs(splat.getSplatValue<APFloat>().convertToDouble());
+  double magnitude = std::abs(getNumber(value).value_or(0));
   return magnitude >= 0x1p-10 && magnitude <= 0x1p10;
 }
 
@@ -49,7 +40,7 @@ static bool isModerate(Value value) {
 /// weights that matter.
 static bool hasFloats(stablehlo::ConvertOp convert) {
   auto isWide = [](Value value) {
-    auto type = dyn_cast<FloatType>(typeOf(value).getElementType());
+    auto type = dyn_cast<FloatType>(tensorOf(value).getElementType());
     return type && type.getWidth() >= 16;
   };
   return isWide(convert.getOperand()) && isWide(convert.getResult());
@@ -82,11 +73,8 @@ static bool isMaximumOf(stablehlo::ReduceOp reduce, Value row,
       !isa_and_nonnull<stablehlo::MaxOp>(
           stablehlo::getCombiner(reduce.getBody())))
     return false;
-  auto dims = llvm::to_vector(llvm::make_filter_range(
-      llvm::seq<int64_t>(typeOf(row).getRank()), [&](int64_t dim) {
-        return !llvm::is_contained(reduce.getDimensions(), dim);
-      }));
-  return ArrayRef<int64_t>(dims) == kept;
+  return ArrayRef<int64_t>(stablehlo::getFreeDims(
+             tensorOf(row).getRank(), {}, reduce.getDimensions())) == kept;
 }
 
 /// Whether `value`, of which the dimensions are those of `row` that `dims`
@@ -167,39 +155,18 @@ private:
 
 } // namespace
 
-static ArrayRef<int64_t> contractedDims(Dot dot, unsigned number) {
-  auto numbers = dot.getDotDimensionNumbers();
-  return number == 0 ? numbers.getLhsContractingDimensions()
-                     : numbers.getRhsContractingDimensions();
-}
-
-static ArrayRef<int64_t> batchDims(Dot dot, unsigned number) {
-  auto numbers = dot.getDotDimensionNumbers();
-  return number == 0 ? numbers.getLhsBatchingDimensions()
-                     : numbers.getRhsBatchingDimensions();
-}
-
 /// Returns the dimension of the result that each dimension of an operand
 /// becomes; -1 for those that are contracted.
 static SmallVector<int64_t> resultDims(Dot dot, unsigned number) {
-  auto isFree = [&](unsigned number, int64_t dim) {
-    return !llvm::is_contained(contractedDims(dot, number), dim) &&
-           !llvm::is_contained(batchDims(dot, number), dim);
-  };
-  auto rank = [&](unsigned number) {
-    return typeOf(dot->getOperand(number)).getRank();
-  };
-  ArrayRef<int64_t> batch = batchDims(dot, number);
-  int64_t next = batch.size();
+  stablehlo::OperandDims own = stablehlo::getOperandDims(dot, number);
+  int64_t next = own.batching.size();
   if (number == 1)
-    next += llvm::count_if(llvm::seq(rank(0)),
-                           [&](int64_t dim) { return isFree(0, dim); });
-  SmallVector<int64_t> dims(rank(number), -1);
-  for (auto [i, dim] : llvm::enumerate(batch))
+    next += stablehlo::getOperandDims(dot, 0).free.size();
+  SmallVector<int64_t> dims(shapeOf(dot->getOperand(number)).size(), -1);
+  for (auto [i, dim] : llvm::enumerate(own.batching))
     dims[dim] = i;
-  for (int64_t dim : llvm::seq(rank(number)))
-    if (isFree(number, dim))
-      dims[dim] = next++;
+  for (int64_t dim : own.free)
+    dims[dim] = next++;
   return dims;
 }
 
@@ -212,8 +179,8 @@ static bool mayFollow(stablehlo::DivOp division, Dot dot, unsigned number) {
   SmallVector<int64_t> dims = resultDims(dot, number);
   return llvm::none_of(divisor.getBroadcastDimensions(),
                        [&](int64_t dim) { return dims[dim] < 0; }) &&
-         typeOf(dot.getResult()).getNumElements() <
-             typeOf(division.getResult()).getNumElements();
+         tensorOf(dot.getResult()).getNumElements() <
+             tensorOf(division.getResult()).getNumElements();
 }
 
 std::optional<DividedDot> DeferDivision::findDivision(Dot dot) {
@@ -256,19 +223,19 @@ void DeferDivision::defer(const DividedDot &divided) {
   Operation *last = dot;
   if (dot->hasOneUse() && isa<stablehlo::TransposeOp>(*dot->user_begin()))
     last = *dot->user_begin();
-  Type rounded = typeOf(dot.getResult()).getElementType();
+  Type rounded = tensorOf(dot.getResult()).getElementType();
   // The sums are rounded once, behind the division.
-  Type element = typeOf(division.getResult()).getElementType();
+  Type element = tensorOf(division.getResult()).getElementType();
   if (element.getIntOrFloatBitWidth() < 32)
     element = Float32Type::get(dot.getContext());
   for (Operation *op : {dot.getOperation(), last})
-    op->getResult(0).setType(typeOf(op->getResult(0)).clone(element));
+    op->getResult(0).setType(tensorOf(op->getResult(0)).clone(element));
 
   OpBuilder builder(last->getContext());
   builder.setInsertionPointAfter(last);
   Location loc = division.getLoc();
   auto convert = [&](Value value, Type element) -> Value {
-    RankedTensorType type = typeOf(value).clone(element);
+    RankedTensorType type = tensorOf(value).clone(element);
     return type == value.getType()
                ? value
                : stablehlo::ConvertOp::create(builder, loc, type, value);

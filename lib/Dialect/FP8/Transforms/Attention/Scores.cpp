@@ -16,6 +16,7 @@
 
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -395,17 +396,15 @@ static bool readsWhole(const Scores &scores, Dot dot) {
   unsigned side = scores.scoreOperand(dot);
   if (!scores.isScore(dot->getOperand(side)))
     return false;
-  auto numbers = dot.getDotDimensionNumbers();
+  stablehlo::OperandDims own = stablehlo::getOperandDims(dot, side);
   const Scores::Dims &dims = scores.dims.find(dot->getOperand(side))->second;
   unsigned batch = 0, queries = 0, keys = 0;
-  for (int64_t dim : side ? numbers.getRhsBatchingDimensions()
-                          : numbers.getLhsBatchingDimensions()) {
+  for (int64_t dim : own.batching) {
     if (dims[dim] >= static_cast<int>(scores.numBatch))
       return false;
     batch += dims[dim] >= 0;
   }
-  for (int64_t dim : side ? numbers.getRhsContractingDimensions()
-                          : numbers.getLhsContractingDimensions()) {
+  for (int64_t dim : own.contracting) {
     queries += scores.isQuery(dims[dim]);
     keys += scores.isKey(dims[dim]);
     if (dims[dim] >= 0 && dims[dim] < static_cast<int>(scores.numBatch))
