@@ -3,6 +3,7 @@
 #include "fp8/Kernels/ContractionDims.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -51,6 +52,49 @@ static bool isScaleMap(AffineMap scale, AffineMap element) {
   });
 }
 
+std::optional<LinearIndex> fp8::getLinearIndex(AffineExpr expr,
+                                               unsigned numLoops) {
+  bool isLinear = true;
+  expr.walk([&](AffineExpr part) {
+    isLinear &= part.isPureAffine() && part.getKind() != AffineExprKind::Mod &&
+                part.getKind() != AffineExprKind::FloorDiv &&
+                part.getKind() != AffineExprKind::CeilDiv;
+  });
+  if (!isLinear)
+    return std::nullopt;
+  MLIRContext *context = expr.getContext();
+  SmallVector<AffineExpr> loops(numLoops, getAffineConstantExpr(0, context));
+  auto evaluate = [&] {
+    return cast<AffineConstantExpr>(expr.replaceDims(loops)).getValue();
+  };
+  LinearIndex index;
+  index.offset = evaluate();
+  for (AffineExpr &loop : loops) {
+    loop = getAffineConstantExpr(1, context);
+    index.coefficients.push_back(evaluate() - index.offset);
+    loop = getAffineConstantExpr(0, context);
+  }
+  return index;
+}
+
+/// Returns true if all indices are linear, and no two depend on one loop.
+static bool isLinearMap(AffineMap map) {
+  llvm::SmallBitVector seen(map.getNumDims());
+  for (AffineExpr expr : map.getResults()) {
+    std::optional<LinearIndex> index = getLinearIndex(expr, map.getNumDims());
+    if (!index)
+      return false;
+    for (auto [loop, coefficient] : llvm::enumerate(index->coefficients)) {
+      if (coefficient == 0)
+        continue;
+      if (seen.test(loop))
+        return false;
+      seen.set(loop);
+    }
+  }
+  return true;
+}
+
 FailureOr<ContractionDims> fp8::inferContractionDims(linalg::GenericOp op) {
   unsigned inputs = op.getNumDpsInputs();
   if (inputs < 2 || inputs > 4 || op.getNumDpsInits() != 1)
@@ -64,9 +108,9 @@ FailureOr<ContractionDims> fp8::inferContractionDims(linalg::GenericOp op) {
     return failure();
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap outMap = maps.back();
-  for (AffineMap map : {maps[0], maps[1], outMap})
-    if (!map.isProjectedPermutation())
-      return failure();
+  if (!isLinearMap(maps[0]) || !isLinearMap(maps[1]) ||
+      !outMap.isProjectedPermutation())
+    return failure();
 
   Block *body = op.getBody();
   BlockArgument sum = body->getArguments().back();

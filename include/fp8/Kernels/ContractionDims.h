@@ -19,10 +19,21 @@ struct ContractionDims {
   std::array<std::optional<unsigned>, 2> scales;
 };
 
+/// Where an op reads or writes along one dimension of an operand: at the sum of
+/// `offset` and of its loops' indices, each times a coefficient.
+struct LinearIndex {
+  SmallVector<int64_t> coefficients;
+  int64_t offset = 0;
+};
+
+/// Returns the linear form of an index, if it has one.
+std::optional<LinearIndex> getLinearIndex(AffineExpr expr, unsigned numLoops);
+
 /// Returns the dimensions of `op` if it is a contraction on tensors or memrefs:
-/// it has two inputs of float type and one f32 result, each indexed by pure
-/// dimensions, and its body adds the product of the inputs (extended to f32) to
-/// the result. Each input may be multiplied by a further input, its scales.
+/// it has two inputs of float type and one f32 result, and its body adds the
+/// product of the inputs (extended to f32) to the result. The result is indexed
+/// by pure dimensions. So are the inputs, or by linear indices, of which no two
+/// depend on the same loop, as the image of a convolution is. Each input may be multiplied by a further input, its scales.
 /// Scales are indexed by dimensions of the input they scale, divided by
 /// constants, and by zeros.
 ///

@@ -9,9 +9,19 @@ using namespace mlir::fp8::contraction;
 SmallVector<int64_t> contraction::stridesOfLoops(AffineMap map,
                                                  ArrayRef<int64_t> strides) {
   SmallVector<int64_t> result(map.getNumDims(), 0);
-  for (auto [i, expr] : llvm::enumerate(map.getResults()))
-    result[cast<AffineDimExpr>(expr).getPosition()] = strides[i];
+  for (auto [i, expr] : llvm::enumerate(map.getResults())) {
+    LinearIndex index = *getLinearIndex(expr, map.getNumDims());
+    for (auto [loop, coefficient] : llvm::enumerate(index.coefficients))
+      result[loop] += coefficient * strides[i];
+  }
   return result;
+}
+
+int64_t contraction::offsetOf(AffineMap map, ArrayRef<int64_t> strides) {
+  int64_t offset = 0;
+  for (auto [i, expr] : llvm::enumerate(map.getResults()))
+    offset += getLinearIndex(expr, map.getNumDims())->offset * strides[i];
+  return offset;
 }
 
 SmallVector<ScaleStep> contraction::stepsOfLoops(AffineMap map,

@@ -43,6 +43,9 @@ struct Dim {
 /// Returns the stride of every loop dimension in an operand.
 SmallVector<int64_t> stridesOfLoops(AffineMap map, ArrayRef<int64_t> strides);
 
+/// Returns the position in an operand at which all loops begin.
+int64_t offsetOf(AffineMap map, ArrayRef<int64_t> strides);
+
 /// Returns the step of every loop in the scales of an operand.
 SmallVector<ScaleStep> stepsOfLoops(AffineMap map, ArrayRef<int64_t> strides);
 

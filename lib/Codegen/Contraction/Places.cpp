@@ -70,6 +70,8 @@ LogicalResult PlaceBuilder::placeData(const ContractionTile &tile,
     ref = flatten(buffers[i], strides);
     if (!ref.memref)
       return failure();
+    if (int64_t offset = offsetOf(operandMaps[i], strides))
+      ref = at(ref, offset);
     if (i == 2 ? tile.outIsLocal : bool(tile.localInputs[i]))
       continue;
     SmallVector<int64_t> loops = stridesOfLoops(operandMaps[i], strides);
