@@ -25,6 +25,8 @@ static constexpr int64_t kMostOfDot = 128, kMostKept = 1 << 14,
                          kMostBlockWork = 1 << 17;
 /// Work (iterations) below which parallelism does not matter.
 static constexpr int64_t kSmallWork = 1 << 14;
+/// The elements of a line of the cache, as f32.
+static constexpr int64_t kLine = 16;
 /// How many times as many elements a producer has as a consumer has iterations
 /// that is not worth a part of its tasks.
 static constexpr int64_t kMuchMore = 16;
@@ -372,18 +374,59 @@ LogicalResult KernelGroups::makeNeighbors(unsigned producer,
   }
 }
 
+/// Returns into how many parts the `kept` loops of its domain divide a group,
+/// of which none is less than a line of the cache along the last dimension of
+/// its largest result: parts of columns would read every line several times.
+int64_t KernelGroups::countLines(const KernelGroup &group,
+                                 ArrayRef<unsigned> kept) const {
+  int64_t parts = 1;
+  for (unsigned position : kept)
+    parts *= group.domain[position];
+  for (unsigned node : group.nodes) {
+    auto generic = dyn_cast<linalg::GenericOp>(nodes[node].op);
+    if (!generic || cast<RankedTensorType>(generic->getResult(0).getType())
+                            .getNumElements() != group.elements)
+      continue;
+    AffineMap map =
+        generic.getIndexingMapMatchingResult(generic->getOpResult(0));
+    if (map.getNumResults() == 0)
+      return parts;
+    auto last = dyn_cast<AffineDimExpr>(map.getResults().back());
+    for (unsigned position : kept)
+      if (last && group.loops.lookup(node)[position] == last.getPosition())
+        return parts / group.domain[position] *
+               llvm::divideCeil(group.domain[position], kLine);
+    return parts;
+  }
+  return parts;
+}
+
 /// Returns true if two groups should become one kernel with the common loops
-/// `domain`.
+/// `pairs`.
 bool KernelGroups::isWorthJoining(const KernelGroup &producer,
                                   const KernelGroup &consumer,
-                                  ArrayRef<int64_t> domain) {
+                                  const DomainPairs &pairs) {
   auto volume = [](ArrayRef<int64_t> extents) {
     return std::accumulate(extents.begin(), extents.end(), int64_t(1),
                            std::multiplies<>());
   };
+  SmallVector<int64_t> domain;
+  SmallVector<unsigned> ofProducer, ofConsumer;
+  for (auto [i, j] : pairs) {
+    domain.push_back(producer.domain[i]);
+    ofProducer.push_back(i);
+    ofConsumer.push_back(j);
+  }
   int64_t before = std::max(volume(producer.domain), volume(consumer.domain));
   bool small = producer.work + consumer.work <= kSmallWork;
   if (!small && volume(domain) < std::min(kMinTasks, before))
+    return false;
+  auto losesLines = [&](const KernelGroup &group, ArrayRef<unsigned> kept) {
+    return kept.size() < group.domain.size() &&
+           countLines(group, kept) < std::min(kMinTasks, volume(group.domain));
+  };
+  if (!small && !forBlocks &&
+      (losesLines(producer, ofProducer) || losesLines(consumer, ofConsumer)))
     return false;
   int64_t most = producer.contraction ? kMostOfDot : kMostKept;
   if (!small && forBlocks &&
@@ -450,12 +493,7 @@ void KernelGroups::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
   if (consumer.sweep && consumer.sweep != producer.sweep)
     return;
   std::optional<DomainPairs> pairs = sharedDomain(producerIndex, consumerIndex);
-  if (!pairs)
-    return;
-  SmallVector<int64_t> domain;
-  for (auto [i, j] : *pairs)
-    domain.push_back(producer.domain[i]);
-  if (isWorthJoining(producer, consumer, domain) &&
+  if (pairs && isWorthJoining(producer, consumer, *pairs) &&
       succeeded(makeNeighbors(producerIndex, consumerIndex)))
     join(producerIndex, consumerIndex, *pairs);
 }

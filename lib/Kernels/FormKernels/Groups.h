@@ -91,7 +91,8 @@ private:
   void grow();
   void tryJoin(unsigned producerGroup, unsigned consumerGroup);
   bool isWorthJoining(const KernelGroup &producer, const KernelGroup &consumer,
-                      ArrayRef<int64_t> domain);
+                      const DomainPairs &pairs);
+  int64_t countLines(const KernelGroup &group, ArrayRef<unsigned> kept) const;
   void join(unsigned producerIndex, unsigned consumerIndex,
             const DomainPairs &pairs);
   LogicalResult makeNeighbors(unsigned producer, unsigned consumer);

@@ -1,39 +1,57 @@
-// RUN: fp8-opt %s --fp8-fuse-elementwise --fp8-form-kernels | FileCheck %s
+// RUN: fp8-opt %s --split-input-file --fp8-form-kernels | FileCheck %s
 
-// The partial sums of columns are in the kernel of what is summed, whose tasks have rows. The sum of the partials needs all
-// rows and is another kernel.
-// CHECK: func.func @main
-// CHECK: fp8.launch @kernel_0({{.*}}label = "dot_sum
-// CHECK: fp8.launch @kernel_1({{.*}}label = "sum
-// CHECK: fp8.kernel @kernel_0
-// CHECK-SAME: domain = [8, 512]
-// CHECK: fp8.kernel @kernel_1
-// CHECK-SAME: domain = [512]
+// The sum of each column after a value of many rows. Together they could only be
+// divided by columns, and tasks that are less than a line of the cache wide read
+// each line several times.
 
-#lhs = affine_map<(b, r, c, k) -> (b, r, k)>
-#rhs = affine_map<(b, r, c, k) -> (k, c)>
-#acc = affine_map<(b, r, c, k) -> (b, r, c)>
-#in = affine_map<(c, b, r) -> (b, r, c)>
-#out = affine_map<(c, b, r) -> (c)>
-func.func @main(%x: tensor<8x256x128xf32> {fp8.path = "x"}, %w: tensor<128x512xf32> {fp8.path = "w"})
-    -> (tensor<8x256x512xf32> {fp8.path = "y"}, tensor<512xf32> {fp8.path = "sum"}) {
-  %zero = arith.constant 0.0 : f32
-  %ey = tensor.empty() : tensor<8x256x512xf32>
-  %fy = linalg.fill ins(%zero : f32) outs(%ey : tensor<8x256x512xf32>) -> tensor<8x256x512xf32>
-  %y = linalg.generic {indexing_maps = [#lhs, #rhs, #acc], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
-      ins(%x, %w : tensor<8x256x128xf32>, tensor<128x512xf32>) outs(%fy : tensor<8x256x512xf32>) {
-  ^bb0(%a: f32, %b: f32, %o: f32):
-    %p = arith.mulf %a, %b : f32
-    %s = arith.addf %o, %p : f32
+#rows = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+
+// Too few columns for tasks of whole lines.
+// CHECK-LABEL: func.func @narrow
+// CHECK-COUNT-2: fp8.launch
+// CHECK: fp8.kernel {{.*}} domain = [512, 64]
+// CHECK: fp8.kernel {{.*}} domain = [64]
+func.func @narrow(%x: tensor<512x64xf32>, %zero: tensor<64xf32>) -> (tensor<512x64xf32>, tensor<64xf32>) {
+  %e = tensor.empty() : tensor<512x64xf32>
+  %0 = linalg.generic {indexing_maps = [#rows, #rows], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<512x64xf32>) outs(%e : tensor<512x64xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %n = math.exp %a : f32
+    linalg.yield %n : f32
+  } -> tensor<512x64xf32>
+  %1 = linalg.generic {indexing_maps = [#rows, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%0 : tensor<512x64xf32>) outs(%zero : tensor<64xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
     linalg.yield %s : f32
-  } -> tensor<8x256x512xf32>
-  %e = tensor.empty() : tensor<512xf32>
-  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<512xf32>) -> tensor<512xf32>
-  %0 = linalg.generic {indexing_maps = [#in, #out], iterator_types = ["parallel", "reduction", "reduction"]}
-      ins(%y : tensor<8x256x512xf32>) outs(%f : tensor<512xf32>) {
-  ^bb0(%a: f32, %o: f32):
-    %s = arith.addf %o, %a : f32
+  } -> tensor<64xf32>
+  return %0, %1 : tensor<512x64xf32>, tensor<64xf32>
+}
+
+// -----
+
+#rows = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+
+// Sixteen lines are enough for sixteen tasks.
+// CHECK-LABEL: func.func @wide
+// CHECK-COUNT-1: fp8.launch
+// CHECK: fp8.kernel {{.*}} domain = [256]
+// CHECK-NOT: fp8.kernel
+func.func @wide(%x: tensor<512x256xf32>, %zero: tensor<256xf32>) -> (tensor<512x256xf32>, tensor<256xf32>) {
+  %e = tensor.empty() : tensor<512x256xf32>
+  %0 = linalg.generic {indexing_maps = [#rows, #rows], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<512x256xf32>) outs(%e : tensor<512x256xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %n = math.exp %a : f32
+    linalg.yield %n : f32
+  } -> tensor<512x256xf32>
+  %1 = linalg.generic {indexing_maps = [#rows, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%0 : tensor<512x256xf32>) outs(%zero : tensor<256xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
     linalg.yield %s : f32
-  } -> tensor<512xf32>
-  return %y, %0 : tensor<8x256x512xf32>, tensor<512xf32>
+  } -> tensor<256xf32>
+  return %0, %1 : tensor<512x256xf32>, tensor<256xf32>
 }
