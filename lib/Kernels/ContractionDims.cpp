@@ -77,8 +77,7 @@ std::optional<LinearIndex> fp8::getLinearIndex(AffineExpr expr,
   return index;
 }
 
-/// Returns true if all indices are linear, and no two depend on one loop.
-static bool isLinearMap(AffineMap map) {
+bool fp8::isLinearMap(AffineMap map) {
   llvm::SmallBitVector seen(map.getNumDims());
   for (AffineExpr expr : map.getResults()) {
     std::optional<LinearIndex> index = getLinearIndex(expr, map.getNumDims());

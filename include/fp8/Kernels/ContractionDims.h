@@ -29,12 +29,16 @@ struct LinearIndex {
 /// Returns the linear form of an index, if it has one.
 std::optional<LinearIndex> getLinearIndex(AffineExpr expr, unsigned numLoops);
 
+/// Returns true if all indices of a map are linear, and no two depend on the
+/// same loop.
+bool isLinearMap(AffineMap map);
+
 /// Returns the dimensions of `op` if it is a contraction on tensors or memrefs:
 /// it has two inputs of float type and one f32 result, and its body adds the
 /// product of the inputs (extended to f32) to the result. The result is indexed
-/// by pure dimensions. So are the inputs, or by linear indices, of which no two
-/// depend on the same loop, as the image of a convolution is. Each input may be multiplied by a further input, its scales.
-/// Scales are indexed by dimensions of the input they scale, divided by
+/// by pure dimensions. The inputs have linear maps, as the image of a
+/// convolution does. Each input may be multiplied by a further input, its
+/// scales. Scales are indexed by dimensions of the input they scale, divided by
 /// constants, and by zeros.
 ///
 /// Scales that change along k multiply partial sums, not elements. If

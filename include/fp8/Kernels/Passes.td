@@ -96,6 +96,45 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "::mlir::func::FuncOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def ReadWindows : Pass<"fp8-read-windows", "::mlir::func::FuncOp"> {
+  let summary = "Let dots read windows from where they are in the image";
+  let description = [{
+    A dot of copied windows (`fp8.windows`, a convolution) becomes a dot whose
+    operand is indexed by sums of loops, which contractions on CPUs read in
+    place. The copy, which has each element once for each of its windows, is
+    never made. Kernels of GPUs read plain indices; there it stays.
+
+    Example input: windows of two elements.
+
+    ```mlir
+    func.func @f(%x: tensor<9x16xf32>, %w: tensor<2x16x4xf32>, %zero: tensor<8x4xf32>) -> tensor<8x4xf32> {
+      %e = tensor.empty() : tensor<8x2x16xf32>
+      %0 = linalg.generic {
+          indexing_maps = [affine_map<(o, k, c) -> (o + k, c)>, affine_map<(o, k, c) -> (o, k, c)>],
+          iterator_types = ["parallel", "parallel", "parallel"]}
+          ins(%x : tensor<9x16xf32>) outs(%e : tensor<8x2x16xf32>) {
+      ^bb0(%a: f32, %b: f32):
+        linalg.yield %a : f32
+      } -> tensor<8x2x16xf32>
+      %1 = linalg.generic {
+          indexing_maps = [affine_map<(o, f, k, c) -> (o, k, c)>, affine_map<(o, f, k, c) -> (k, c, f)>,
+                           affine_map<(o, f, k, c) -> (o, f)>],
+          iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+          ins(%0, %w : tensor<8x2x16xf32>, tensor<2x16x4xf32>) outs(%zero : tensor<8x4xf32>) {
+      ^bb0(%a: f32, %b: f32, %s: f32):
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        linalg.yield %t : f32
+      } -> tensor<8x4xf32>
+      return %1 : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numRead", "num-read", "Number of operands that are read in place">
+  ];
+}
+
 def DealState : Pass<"fp8-deal-state", "::mlir::ModuleOp"> {
   let summary = "Deal the state to the ranks: ZeRO-1, stacks by layers";
   let description = [{

@@ -402,7 +402,8 @@ struct Analyzer::WeightDot {
   Value weight, other;
   ArrayRef<int64_t> weightDims, otherDims, otherBatch;
   SmallVector<Value> weightChain, otherChain;
-  /// The dimensions of the weight's root that are contracted.
+  /// The dimensions of the weight's root that are contracted, without those that
+  /// run over the taps of windows: a convolution and its dgrad contract these.
   llvm::SmallBitVector contracted;
   Value weightRoot() const { return weightChain.back(); }
   Value otherRoot() const { return otherChain.back(); }
@@ -432,15 +433,19 @@ Analyzer::WeightDot Analyzer::getWeightDot(stablehlo::DotGeneralOp dot) {
 /// in a vector of many weights, it is what the vector is reshaped to.
 void Analyzer::findContracted(WeightDot &dot) {
   int64_t rank = cast<RankedTensorType>(dot.weight.getType()).getRank();
-  SmallVector<int64_t> others;
+  SmallVector<int64_t> others, features;
   for (int64_t dim : llvm::seq(rank))
     if (!llvm::is_contained(dot.weightDims, dim))
       others.push_back(dim);
+  llvm::SmallBitVector taps = getTaps(dot.otherChain);
+  for (auto [dim, other] : llvm::zip_equal(dot.weightDims, dot.otherDims))
+    if (!taps.test(other))
+      features.push_back(dim);
   while (true) {
     DimSets sets = getDimSets(dot.weightChain);
     unsigned rootRank =
         cast<RankedTensorType>(dot.weightRoot().getType()).getRank();
-    dot.contracted = unite(sets, dot.weightDims, rootRank);
+    dot.contracted = unite(sets, features, rootRank);
     if (dot.weightChain.size() == 1 ||
         !dot.contracted.anyCommon(unite(sets, others, rootRank)))
       return;

@@ -156,7 +156,7 @@ Value fp8::getLayoutSource(Value value) {
   Operation *op = result.getOwner();
   if (isBarrier(op))
     return op->getOperand(result.getResultNumber());
-  if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp>(op))
+  if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp, WindowsOp>(op))
     return op->getOperand(0);
   return nullptr;
 }
@@ -305,9 +305,30 @@ DimSets fp8::getDimSets(ArrayRef<Value> chain) {
            llvm::enumerate(broadcast.getBroadcastDimensions()))
         spread[to] = sets[from];
       sets = std::move(spread);
+    } else if (auto windows = dyn_cast_or_null<WindowsOp>(op)) {
+      DimSets split;
+      for (auto [dim, set] : llvm::enumerate(sets))
+        split.append(llvm::is_contained(windows.getDims(), dim) ? 2 : 1, set);
+      sets = std::move(split);
     }
   }
   return sets;
+}
+
+llvm::SmallBitVector fp8::getTaps(ArrayRef<Value> chain) {
+  auto type = cast<RankedTensorType>(chain.front().getType());
+  llvm::SmallBitVector taps(type.getRank());
+  for (auto [i, value] : llvm::enumerate(chain)) {
+    auto windows = value.getDefiningOp<WindowsOp>();
+    if (!windows)
+      continue;
+    for (auto [dim, set] : llvm::enumerate(getDimSets(chain.take_front(i + 1))))
+      if (set.any() && llvm::all_of(set.set_bits(), [&](unsigned source) {
+            return windows.isTap(source);
+          }))
+        taps.set(dim);
+  }
+  return taps;
 }
 
 llvm::SmallBitVector fp8::unite(const DimSets &sets, ArrayRef<int64_t> dims,

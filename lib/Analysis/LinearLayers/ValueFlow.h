@@ -108,6 +108,10 @@ using DimSets = SmallVector<llvm::SmallBitVector>;
 /// dimensions of the last one that it spans.
 DimSets getDimSets(ArrayRef<Value> chain);
 
+/// Returns which dimensions of the first value of a chain of views run over the
+/// taps of windows: the elements of each.
+llvm::SmallBitVector getTaps(ArrayRef<Value> chain);
+
 llvm::SmallBitVector unite(const DimSets &sets, ArrayRef<int64_t> dims,
                            unsigned rank);
 

@@ -1,7 +1,7 @@
 //===- FP8ToLinalg.cpp - fp8 to linalg ------------------------------------===//
 //
 // Scaled tensors become payload and scale, in functions and in control flow;
-// ops become linalg.generic (Scaling.cpp, DotGeneral.cpp).
+// ops become linalg.generic (Scaling.cpp, DotGeneral.cpp, Windows.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -162,6 +162,7 @@ void fp8::populateFP8ToLinalgPatterns(const TypeConverter &converter,
   populateScalingPatterns(converter, patterns);
   populateDotPatterns(converter, patterns);
   populateRankPatterns(converter, patterns);
+  populateWindowsPatterns(converter, patterns);
   patterns.add<FuncLowering, ForwardingLowering>(converter,
                                                  patterns.getContext());
 }

@@ -103,6 +103,8 @@ void populateScalingPatterns(const TypeConverter &converter,
                              RewritePatternSet &patterns);
 void populateRankPatterns(const TypeConverter &converter,
                           RewritePatternSet &patterns);
+void populateWindowsPatterns(const TypeConverter &converter,
+                             RewritePatternSet &patterns);
 void populateDotPatterns(const TypeConverter &converter,
                          RewritePatternSet &patterns);
 

@@ -40,6 +40,8 @@ void fp8::buildKernelsPipeline(OpPassManager &pm, PayloadLayouts layouts,
                                MemoryReport *sink) {
   if (layouts == PayloadLayouts::AlongK)
     pm.addNestedPass<func::FuncOp>(createSplitAttention());
+  else
+    pm.addNestedPass<func::FuncOp>(createReadWindows());
   pm.addNestedPass<func::FuncOp>(createRecomputeElementwise());
   pm.addNestedPass<func::FuncOp>(createFuseElementwise());
   pm.addPass(createBlockCanonicalizer());

@@ -378,3 +378,57 @@ func.func @attention_captures(%q: tensor<16x8xf32>) -> tensor<16x8xf32> {
   }
   return %0 : tensor<16x8xf32>
 }
+
+// -----
+
+func.func @window_dims(%x: tensor<2x8x8x4xf32>) {
+  // expected-error@+1 {{expected ascending dimensions of a tensor of rank 4 but got [2, 1]}}
+  %0 = fp8.windows %x dims = [2, 1] sizes = [3, 3] strides = [1, 1] dilations = [1, 1]
+      low = [0, 0] high = [0, 0] interior = [0, 0] reversed = [false, false] : tensor<2x8x8x4xf32> -> tensor<2x6x3x6x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @window_numbers(%x: tensor<2x8x8x4xf32>) {
+  // expected-error@+1 {{expected 'high' to have 2 numbers but got 1}}
+  %0 = fp8.windows %x dims = [1, 2] sizes = [3, 3] strides = [1, 1] dilations = [1, 1]
+      low = [0, 0] high = [0] interior = [0, 0] reversed = [false, false] : tensor<2x8x8x4xf32> -> tensor<2x6x3x6x3x4xf32>
+  return
+}
+
+// -----
+
+func.func @window_flags(%x: tensor<2x8x8x4xf32>) {
+  // expected-error@+1 {{expected 'reversed' to have 1 flags but got 2}}
+  %0 = fp8.windows %x dims = [1] sizes = [3] strides = [1] dilations = [1]
+      low = [0] high = [0] interior = [0] reversed = [false, false] : tensor<2x8x8x4xf32> -> tensor<2x6x3x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @window_stride(%x: tensor<2x8x8x4xf32>) {
+  // expected-error@+1 {{expected sizes, strides and dilations to be positive but got [0]}}
+  %0 = fp8.windows %x dims = [1] sizes = [3] strides = [0] dilations = [1]
+      low = [0] high = [0] interior = [0] reversed = [false] : tensor<2x8x8x4xf32> -> tensor<2x6x3x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @window_interior(%x: tensor<2x8x8x4xf32>) {
+  // expected-error@+1 {{expected no negative interior padding but got [-1]}}
+  %0 = fp8.windows %x dims = [1] sizes = [3] strides = [1] dilations = [1]
+      low = [0] high = [0] interior = [-1] reversed = [false] : tensor<2x8x8x4xf32> -> tensor<2x6x3x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @window_type(%x: tensor<2x8x8x4xf32>) {
+  // expected-error@+1 {{expected a result of type 'tensor<2x4x3x8x4xf32>' but got 'tensor<2x6x3x8x4xf32>'}}
+  %0 = fp8.windows %x dims = [1] sizes = [3] strides = [2] dilations = [1]
+      low = [1] high = [0] interior = [0] reversed = [false] : tensor<2x8x8x4xf32> -> tensor<2x6x3x8x4xf32>
+  return
+}

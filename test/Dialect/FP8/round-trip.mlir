@@ -150,3 +150,12 @@ func.func @attention(%q: tensor<16x8xf32>, %k: tensor<16x8xf32>) -> tensor<16x16
   }
   return %0 : tensor<16x16xf32>
 }
+
+// CHECK-LABEL: func @windows
+func.func @windows(%x: tensor<2x8x8x4xf8E5M2>) {
+  // CHECK: fp8.windows %{{.*}} dims = [1, 2] sizes = [3, 2] strides = [2, 1] dilations = [1, 3] low = [1, 0] high = [0, -1] interior = [0, 1] reversed = [false, true] : tensor<2x8x8x4xf8E5M2> -> tensor<2x4x3x11x2x4xf8E5M2>
+  %0 = fp8.windows %x dims = [1, 2] sizes = [3, 2] strides = [2, 1] dilations = [1, 3]
+      low = [1, 0] high = [0, -1] interior = [0, 1] reversed = [false, true]
+      : tensor<2x8x8x4xf8E5M2> -> tensor<2x4x3x11x2x4xf8E5M2>
+  return
+}

@@ -55,8 +55,9 @@ struct DotInfo {
   }
 };
 
-/// Returns the operand of a reshape, a transpose or a barrier: it has the same
-/// elements as `value` in another arrangement. Returns null for other values.
+/// Returns the operand of a reshape, a transpose, a barrier or of windows. It
+/// has the elements of `value` in another arrangement; windows repeat them.
+/// Returns null for other values.
 Value getLayoutSource(Value value);
 
 /// Returns the tree path of a parameter of a function; `arg<N>` if it has none.

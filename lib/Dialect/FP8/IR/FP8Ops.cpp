@@ -279,6 +279,71 @@ LogicalResult UnpackOp::fold(FoldAdaptor,
 }
 
 //===----------------------------------------------------------------------===//
+// WindowsOp
+//===----------------------------------------------------------------------===//
+
+int64_t WindowsOp::getResultDim(int64_t dim) {
+  return dim + llvm::count_if(getDims(), [&](int64_t d) { return d < dim; });
+}
+
+bool WindowsOp::isTap(int64_t dim) {
+  return llvm::any_of(
+      getDims(), [&](int64_t d) { return getResultDim(d) + 1 == dim; });
+}
+
+/// Returns how many windows there are along a dimension of `extent` elements.
+static int64_t countWindows(WindowsOp op, size_t i, int64_t extent) {
+  int64_t padded = op.getLow()[i] + op.getHigh()[i] +
+                   (extent - 1) * (op.getInterior()[i] + 1) + 1;
+  int64_t span = (op.getSizes()[i] - 1) * op.getDilations()[i] + 1;
+  return padded < span ? 0 : (padded - span) / op.getStrides()[i] + 1;
+}
+
+LogicalResult WindowsOp::verify() {
+  auto type = cast<RankedTensorType>(getInput().getType());
+  ArrayRef<int64_t> dims = getDims();
+  if (dims.empty() || !llvm::is_sorted(dims, std::less_equal<int64_t>()) ||
+      dims.front() < 0 || dims.back() >= type.getRank())
+    return emitOpError() << "expected ascending dimensions of a tensor of rank "
+                         << type.getRank() << " but got [" << dims << "]";
+  for (auto [name, list] : {std::pair("sizes", getSizes()),
+                            {"strides", getStrides()},
+                            {"dilations", getDilations()},
+                            {"low", getLow()},
+                            {"high", getHigh()},
+                            {"interior", getInterior()}})
+    if (list.size() != dims.size())
+      return emitOpError() << "expected '" << name << "' to have "
+                           << dims.size() << " numbers but got "
+                           << list.size();
+  if (getReversed().size() != dims.size())
+    return emitOpError() << "expected 'reversed' to have " << dims.size()
+                         << " flags but got " << getReversed().size();
+  for (ArrayRef<int64_t> list : {getSizes(), getStrides(), getDilations()})
+    if (llvm::any_of(list, [](int64_t number) { return number < 1; }))
+      return emitOpError() << "expected sizes, strides and dilations to be "
+                              "positive but got ["
+                           << list << "]";
+  if (llvm::any_of(getInterior(), [](int64_t number) { return number < 0; }))
+    return emitOpError() << "expected no negative interior padding but got ["
+                         << getInterior() << "]";
+  SmallVector<int64_t> shape;
+  for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
+    const int64_t *place = llvm::find(dims, static_cast<int64_t>(dim));
+    if (place == dims.end()) {
+      shape.push_back(extent);
+      continue;
+    }
+    size_t i = place - dims.begin();
+    shape.append({countWindows(*this, i, extent), getSizes()[i]});
+  }
+  if (getType() != type.clone(shape))
+    return emitOpError() << "expected a result of type " << type.clone(shape)
+                         << " but got " << getType();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // TransposeOp, ReshapeOp, SliceOp
 //===----------------------------------------------------------------------===//
 

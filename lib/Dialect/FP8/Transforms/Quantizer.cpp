@@ -71,6 +71,15 @@ static SmallVector<Value> getLayoutChain(Value value) {
   return chain;
 }
 
+/// Returns the last value of a chain of layouts that is not made of windows, in
+/// which elements occur several times.
+static Value getBeforeWindows(ArrayRef<Value> chain) {
+  for (auto [i, value] : llvm::enumerate(chain))
+    if (value.getDefiningOp<WindowsOp>() && i > 0)
+      return chain[i - 1];
+  return chain.back();
+}
+
 /// Walks through barriers and transposes that the dot can express by its
 /// dimension numbers, at most to `end`.
 static void absorbTransposes(Value &value, SmallVectorImpl<int64_t> &batching,
@@ -220,9 +229,12 @@ void Quantizer::addOperand(Operand &operand, const OperandPlan &plan,
   if (it == groups.end()) {
     Group &group = groups.emplace_back();
     group.recipe = recipe;
-    group.tile = tile;
     group.root = chain.front();
-    group.point = operand.value;
+    group.point = getBeforeWindows(chain);
+    group.tile = tile;
+    if (perTensor)
+      group.tile.assign(cast<RankedTensorType>(group.point.getType()).getRank(),
+                        ScaledType::kWhole);
     group.isWeight = plan.isWeight;
     group.overRanks = plan.overRanks;
     group.copy = plan.copy;
@@ -743,7 +755,7 @@ void Quantizer::eraseUnread() {
   for (bool changed = true; changed;) {
     changed = false;
     for (Operation *op : llvm::to_vector(layouts))
-      if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp>(op) &&
+      if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp, WindowsOp>(op) &&
           op->use_empty()) {
         layouts.remove(op);
         op->erase();

@@ -157,7 +157,7 @@ getLayoutsFrom(ArrayRef<int64_t> shape, Value value) {
   SmallVector<Operation *> layouts;
   while (shapeOf(value) != shape) {
     Value source = getLayoutSource(value);
-    if (!source)
+    if (!source || value.getDefiningOp<WindowsOp>())
       return std::nullopt;
     if (!isa<stablehlo::OptimizationBarrierOp>(value.getDefiningOp()))
       layouts.push_back(value.getDefiningOp());

@@ -246,7 +246,7 @@ static std::string getResultPath(func::FuncOp function, Value value) {
         Operation *parent = user->getParentOp();
         if (number < parent->getNumResults())
           open.push_back(parent->getResult(number));
-      } else if (isa<PackOp, UnpackOp, stablehlo::ReshapeOp,
+      } else if (isa<PackOp, UnpackOp, WindowsOp, stablehlo::ReshapeOp,
                      stablehlo::TransposeOp, stablehlo::SelectOp,
                      stablehlo::DynamicUpdateSliceOp>(user)) {
         llvm::append_range(open, user->getResults());

@@ -36,7 +36,7 @@ Operation *fp8::getQuantization(Value value,
       value = update.getUpdate();
       continue;
     }
-    if (!isa<PackOp, UnpackOp, ExchangeOp, stablehlo::ReshapeOp,
+    if (!isa<PackOp, UnpackOp, WindowsOp, ExchangeOp, stablehlo::ReshapeOp,
              stablehlo::TransposeOp, stablehlo::DynamicSliceOp>(op))
       return op;
     if (visit && isa<stablehlo::DynamicSliceOp>(op))

@@ -1,10 +1,11 @@
-//===- ConvolutionsToDots.cpp - Convolutions whose windows do not overlap -===//
+//===- ConvolutionsToDots.cpp - Convolutions become dots ------------------===//
 //
-// A convolution whose window is one element, all of the image, or as long as
-// its stride is a dot of a reshaped image: the layers of a network that mix
-// channels, embed patches, or skip, and their gradients. As dots they are
-// linear layers. Along each spatial dimension, with an image of I elements, a
-// kernel of K and a result of O:
+// A convolution is a dot of the windows of its image and its kernel. As dots,
+// convolutions and their gradients are linear layers. If a window is one
+// element, all of the image, or as long as its stride, the windows are a
+// reshaped image: the layers of a network that mix channels, embed patches, or
+// skip. Along each spatial dimension, with an image of I elements, a kernel of K
+// and a result of O:
 //
 //   Pointwise    K = 1                          out[o] = x[o] w
 //   Strided      K = 1, stride S                out[o] = x[o S] w
@@ -12,13 +13,16 @@
 //   Patches      stride K, I = O K              out[o] = sum of x[o, k] w[k]
 //   Interleaved  kernel dilated by O, I = O K   out[o] = sum of x[k, o] w[k]
 //   Spread       image dilated by K, O = I K    out[i, k] = x[i] w[K - 1 - k]
+//   Windows      all others                     out[o] = sum of x'[o, k] w[k]
 //
 // Interleaved and spread ones are the gradients of patches and of contracted
 // dimensions. A stride over pointwise windows takes a slice of the image first,
-// and a dilated image pads the result with zeros.
+// and a dilated image pads the result with zeros. `fp8.windows` makes x' of all
+// other dimensions; where the kernel is reversed, it reverses the taps instead.
 //
 //===----------------------------------------------------------------------===//
 
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
 
@@ -49,7 +53,8 @@ enum class Kind {
   Contracted,
   Patches,
   Interleaved,
-  Spread
+  Spread,
+  Windows
 };
 
 /// Rewrites one convolution.
@@ -65,6 +70,7 @@ private:
   bool readWindows();
   Value sliceImage(Value image);
   Value turnKernel(Value kernel);
+  Value makeWindows(Value image);
   void placeImage(Value &image);
   void placeKernel(Value &kernel);
   Value arrange(Value dot);
@@ -105,17 +111,18 @@ static std::optional<unsigned> numberIn(ArrayRef<int64_t> spatial,
 /// Whether the kernel's dimension is summed over.
 static bool isContracted(Kind kind) {
   return kind == Kind::Contracted || kind == Kind::Patches ||
-         kind == Kind::Interleaved;
+         kind == Kind::Interleaved || kind == Kind::Windows;
 }
 
-/// Returns what a window computes, if it is one of the kinds of a dot.
-static std::optional<Kind> kindOf(const Window &w) {
+/// Returns what a window computes.
+static Kind kindOf(const Window &w) {
   bool isPlain = w.low == 0 && w.imageDilation == 1;
   if (w.kernel == 1) {
     // Padding makes zeros of a result that is not sliced.
     if (w.stride == 1 && w.low >= 0 && w.high >= 0)
       return Kind::Pointwise;
-    return isPlain && w.high <= 0 ? std::optional(Kind::Strided) : std::nullopt;
+    if (isPlain && w.high <= 0)
+      return Kind::Strided;
   }
   bool isCovered =
       isPlain && !w.isReversed && (w.kernel - 1) * w.kernelDilation < w.image;
@@ -130,7 +137,7 @@ static std::optional<Kind> kindOf(const Window &w) {
   if ((w.imageDilation == w.kernel || w.image == 1) && w.stride == 1 &&
       w.kernelDilation == 1 && w.low == w.kernel - 1 && w.high == w.kernel - 1)
     return Kind::Spread;
-  return std::nullopt;
+  return Kind::Windows;
 }
 
 bool DotBuilder::readWindows() {
@@ -146,6 +153,9 @@ bool DotBuilder::readWindows() {
   auto entry = [](std::optional<ArrayRef<int64_t>> list, size_t i) {
     return list ? (*list)[i] : 1;
   };
+  Type element = cast<RankedTensorType>(op.getLhs().getType()).getElementType();
+  bool isNarrow =
+      isa<FloatType>(element) && element.getIntOrFloatBitWidth() <= 32;
   SmallVector<int64_t> pads;
   if (op.getPadding())
     pads = llvm::to_vector(op.getPadding()->getValues<int64_t>());
@@ -159,11 +169,10 @@ bool DotBuilder::readWindows() {
                   entry(op.getLhsDilation(), i),
                   entry(op.getRhsDilation(), i),
                   op.getWindowReversal() && (*op.getWindowReversal())[i]};
-    std::optional<Kind> kind = kindOf(window);
-    if (!kind)
-      return false;
     windows.push_back(window);
-    kinds.push_back(*kind);
+    kinds.push_back(kindOf(window));
+    if (kinds.back() == Kind::Windows && !isNarrow)
+      return false;
   }
   return true;
 }
@@ -192,7 +201,8 @@ Value DotBuilder::sliceImage(Value image) {
 }
 
 /// Reverses the dimensions of the kernel whose windows run backwards; a kernel
-/// that has been reversed already is read as it was.
+/// that has been reversed already is read as it was. Windows with several taps
+/// are reversed instead of the kernel.
 Value DotBuilder::turnKernel(Value kernel) {
   llvm::SmallDenseSet<int64_t> turned;
   for (auto [i, dim] : llvm::enumerate(numbers.getKernelSpatialDimensions()))
@@ -204,6 +214,9 @@ Value DotBuilder::turnKernel(Value kernel) {
         turned.insert(dim);
     kernel = reverse.getOperand();
   }
+  for (auto [i, dim] : llvm::enumerate(numbers.getKernelSpatialDimensions()))
+    if (kinds[i] == Kind::Windows && turned.erase(dim))
+      windows[i].isReversed = !windows[i].isReversed;
   if (turned.empty())
     return kernel;
   SmallVector<int64_t> dims(turned.begin(), turned.end());
@@ -219,9 +232,42 @@ static Value reshape(OpBuilder &builder, Location loc, Value value,
                                         builder, loc, type.clone(shape), value);
 }
 
+/// Splits the dimensions of the image whose windows overlap, or have zeros
+/// around, into windows and taps.
+Value DotBuilder::makeWindows(Value image) {
+  SmallVector<int64_t> dims, sizes, strides, dilations, low, high, interior,
+      shape;
+  SmallVector<bool> reversed;
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(image))) {
+    std::optional<unsigned> i =
+        numberIn(numbers.getInputSpatialDimensions(), dim);
+    if (!i || kinds[*i] != Kind::Windows) {
+      shape.push_back(extent);
+      continue;
+    }
+    const Window &w = windows[*i];
+    dims.push_back(dim);
+    sizes.push_back(w.kernel);
+    strides.push_back(w.stride);
+    dilations.push_back(w.kernelDilation);
+    low.push_back(w.low);
+    high.push_back(w.high);
+    interior.push_back(w.imageDilation - 1);
+    reversed.push_back(w.isReversed);
+    shape.append({w.result, w.kernel});
+  }
+  if (dims.empty())
+    return image;
+  auto type = cast<RankedTensorType>(image.getType()).clone(shape);
+  return fp8::WindowsOp::create(builder, op.getLoc(), type, image, dims, sizes,
+                                strides, dilations, low, high, interior,
+                                reversed);
+}
+
 /// Splits dimensions of the image into windows, and finds out which dimensions
 /// are contracted.
 void DotBuilder::placeImage(Value &image) {
+  Value split = makeWindows(image);
   SmallVector<int64_t> shape;
   for (auto [dim, size] : llvm::enumerate(shapeOf(image))) {
     int64_t place = shape.size();
@@ -250,6 +296,7 @@ void DotBuilder::placeImage(Value &image) {
       shape.push_back(size);
       break;
     case Kind::Patches:
+    case Kind::Windows:
       free.push_back(own);
       imageContracted.push_back(place + 1);
       shape.append({w.result, w.kernel});
@@ -261,7 +308,7 @@ void DotBuilder::placeImage(Value &image) {
       break;
     }
   }
-  image = reshape(builder, op.getLoc(), image, shape);
+  image = reshape(builder, op.getLoc(), split, shape);
 }
 
 /// Leaves out the dimensions of pointwise windows, and finds the contracted

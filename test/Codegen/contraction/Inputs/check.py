@@ -42,10 +42,12 @@ def run(command, **kwargs):
 class Case:
     """`dims` is {letter: extent}; `lhs`, `rhs` and `out` have letters in memory order.
     `tiles` has None or {letter: number of elements that share a scale} for lhs and rhs;
-    along a missing letter all elements share a scale. `open` is the letter of an open loop."""
+    along a missing letter all elements share a scale. `open` is the letter of an open loop.
+    `windows` is {letter: (tap, stride, dilation)}: along the letter the lhs is read at
+    letter * stride + tap * dilation, from the last tap on if the dilation is negative."""
 
-    def __init__(self, name, lhs, rhs, out, types, tiles=(None, None), promote=None, open=None, **dims):
-        self.tiles, self.promote, self.open = tiles, promote, open
+    def __init__(self, name, lhs, rhs, out, types, tiles=(None, None), promote=None, open=None, windows={}, **dims):
+        self.tiles, self.promote, self.open, self.windows = tiles, promote, open, windows
         self.name, self.lhs, self.rhs, self.out = name, lhs, rhs, out
         self.types, self.dims = types, dims
         self.order = out + "".join(c for c in lhs if c not in out)
@@ -53,6 +55,23 @@ class Case:
             # The result is transposed: its loops have the order of lhs first.
             self.order = "".join(c for c in lhs + rhs if c in out)
             self.order = "".join(dict.fromkeys(self.order + lhs))
+        self.order += "".join(tap for tap, _, _ in windows.values())
+
+    def lhs_shape(self):
+        shape = self.shape(self.lhs)
+        for letter, (tap, stride, dilation) in self.windows.items():
+            shape[self.lhs.index(letter)] = (self.dims[letter] - 1) * stride + (self.dims[tap] - 1) * abs(dilation) + 1
+        return shape
+
+    def split_windows(self, lhs):
+        """Returns the lhs with a dimension for each tap, and the letters of its dimensions."""
+        letters = self.lhs
+        for letter, (tap, stride, dilation) in self.windows.items():
+            axis, count, taps = letters.index(letter), self.dims[letter], self.dims[tap]
+            places = np.arange(count)[:, None] * stride + np.arange(taps)[:: 1 if dilation > 0 else -1] * abs(dilation)
+            lhs = np.take(lhs, places, axis)
+            letters = letters.replace(letter, letter + tap)
+        return lhs, letters
 
     def shape(self, letters):
         return [self.dims[c] for c in letters]
@@ -68,8 +87,15 @@ class Case:
     def mlir(self):
         position = {c: f"d{i}" for i, c in enumerate(self.order)}
 
-        def memref(letters, element):
-            return "memref<" + "".join(f"{n}x" for n in self.shape(letters)) + element + ">"
+        def memref(letters, element, shape=None):
+            return "memref<" + "".join(f"{n}x" for n in shape or self.shape(letters)) + element + ">"
+
+        def place(letter):
+            if letter not in self.windows:
+                return position[letter]
+            tap, stride, dilation = self.windows[letter]
+            tap = position[tap] if dilation > 0 else f"({self.dims[tap] - 1} - {position[tap]})"
+            return f"{position[letter]} * {stride} + {tap} * {abs(dilation)}"
 
         def affine(letters):
             inputs = ", ".join(position.values())
@@ -85,8 +111,9 @@ class Case:
             if t != "f32":
                 body += f"    %e{i} = arith.extf {names[i]} : {t} to f32\n"
                 names[i] = f"%e{i}"
-        types = [memref(self.lhs, a), memref(self.rhs, b)]
-        maps, inputs, arguments = [affine(self.lhs), affine(self.rhs)], ["%a", "%b"], [f"%x: {a}", f"%y: {b}"]
+        types = [memref(self.lhs, a, self.lhs_shape()), memref(self.rhs, b)]
+        image = f"affine_map<({', '.join(position.values())}) -> ({', '.join(map(place, self.lhs))})>"
+        maps, inputs, arguments = [image, affine(self.rhs)], ["%a", "%b"], [f"%x: {a}", f"%y: {b}"]
         for i, (letters, tiles) in enumerate(zip((self.lhs, self.rhs), self.tiles)):
             if tiles is None:
                 continue
@@ -169,7 +196,7 @@ def behind_end(case, letters):
 
 
 def check(case, library, rng):
-    a = values(rng, case.shape(case.lhs), case.types[0], True)
+    a = values(rng, case.lhs_shape(), case.types[0], True)
     b = values(rng, case.shape(case.rhs), case.types[1], True)
     for x, letters in ((a, case.lhs), (b, case.rhs)):
         x[behind_end(case, letters)] = np.nan
@@ -188,7 +215,8 @@ def check(case, library, rng):
         wide[i] = wide[i] * scale[tuple(map(slice, wide[i].shape))].astype(np.float64)
     call(case, library, a, b, *scales, c)
     wide = [x[before_end(case, letters)] for x, letters in zip(wide, (case.lhs, case.rhs))]
-    spec = f"{case.lhs},{case.rhs}->{case.out}"
+    wide[0], lhs = case.split_windows(wide[0])
+    spec = f"{lhs},{case.rhs}->{case.out}"
     want = np.einsum(spec, *wide, optimize=True)
     bound = 1e-6 * np.einsum(spec, *map(np.abs, wide), optimize=True)
     got = c[:size].reshape(case.shape(case.out))
@@ -267,6 +295,18 @@ def test_cases():
     cases.append(Case("blocks_short", "bsm", "bsn", "mn", f8, ({"b": 1, "m": 1}, {"b": 1, "s": 32, "n": 8}), b=3, s=64, m=33, n=65))
     cases.append(Case("blocks_scattered", "mbk", "kn", "mnb", f8, ({"m": 4, "b": 1, "k": 32}, None), m=13, b=3, k=200, n=21))
     cases.append(Case("promote", "mk", "kn", "mn", f8, promote=128, m=20, n=40, k=1000))
+    # Convolutions: an image, its kernel's gradient, and its own, whose taps are reversed.
+    window = {"y": ("p", 1, 1), "x": ("q", 1, 1)}
+    image = dict(b=2, y=9, x=17, p=3, q=3, c=20, o=33)
+    for types in (("f32", "f32"), f8, ("bf16", "bf16")):
+        name = f"image_{types[0]}"
+        cases.append(Case(name, "byxc", "pqco", "byxo", types, windows=window, **image))
+        cases.append(Case(f"{name}_dgrad", "byxo", "pqco", "byxc", types, windows={"y": ("p", 1, -1), "x": ("q", 1, -1)}, **image))
+        # Windows are as many as taps of the kernel, and the places of the image are their taps.
+        cases.append(Case(f"{name}_wgrad", "bpqc", "byxo", "pqco", types, windows={"p": ("y", 1, 1), "q": ("x", 1, 1)}, **image))
+    cases.append(Case("image_strided", "byxc", "pqco", "byxo", f8, windows={"y": ("p", 2, 1), "x": ("q", 3, 2)}, **image))
+    cases.append(Case("image_features_first", "bcyx", "ocpq", "boyx", ("f32", "f32"), windows=window, **image))
+    cases.append(Case("image_of_few_features", "bcx", "ocq", "box", f8, windows={"x": ("q", 4, 1)}, b=2, c=1, x=50, q=70, o=24))
     return cases
 
 

@@ -105,6 +105,37 @@ def mixer_on_patches():
 
 
 @step
+def denoiser():
+    """A U-Net in one dimension and two: overlapping windows with strides, dilation and one-sided padding, of a batch that is not the first dimension."""
+
+    def conv(x, w, strides, padding, dilation=1):
+        return jax.lax.conv_general_dilated(x, w, strides, padding, rhs_dilation=(dilation,) * len(strides), dimension_numbers=("HWNC", "HWIO", "HWNC"))
+
+    opt = tx()
+
+    def train(params, opt_state, image, label):
+        def objective(p):
+            x = jnp.moveaxis(image, 0, 2)
+            top = jax.nn.silu(conv(x, p["first"], (1, 1), "SAME"))
+            half = jax.nn.silu(conv(top, p["down"], (2, 2), [(1, 0), (1, 0)]))
+            half = half + jax.nn.silu(conv(half, p["middle"], (1, 1), "SAME", 2))
+            up = jax.image.resize(half, (*top.shape[:3], half.shape[3]), "nearest")
+            x = jax.nn.silu(conv(jnp.concatenate([up, top], -1), p["join"], (1, 1), "SAME"))
+            return class_loss(x.mean((0, 1)) @ p["head"], label)
+
+        loss, grads = jax.value_and_grad(objective)(params)
+        updates, opt_state = opt.update(grads, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, loss
+
+    r = np.random.default_rng(0)
+    p = {"first": normal(r, 3, 3, 3, 16, scale=0.2), "down": normal(r, 3, 3, 16, 32, scale=0.1), "middle": normal(r, 3, 3, 32, 32, scale=0.06),
+         "join": normal(r, 2, 2, 48, 16, scale=0.1), "head": normal(r, 16, 8)}  # fmt: skip
+    image, label = images()
+    return Step(train, {"params": p, "opt_state": opt.init(p)}, {"image": image, "label": label}, lambda r: r[2],
+                lambda r: {"params": r[0], "opt_state": r[1]}, linear=(4, 3, 4))  # fmt: skip
+
+
+@step
 def layers_of_convolutions():
     """Layers that are written as convolutions: patches, 1x1 with and without strides; and kernels for each channel."""
 

@@ -512,6 +512,57 @@ def FP8_SliceOp : FP8_Op<"slice"> {
   let hasVerifier = 1;
 }
 
+def FP8_WindowsOp : FP8_Op<"windows"> {
+  let summary = "The windows that a convolution reads";
+  let description = [{
+    Splits each dimension of `dims` into two: the windows along it, and the
+    elements of each, its taps. With the attributes at the dimension's position
+    in `dims`, element `(..., o, k, ...)` of the result is that at `o * stride +
+    k * dilation` of the input, or at `o * stride + (size - 1 - k) * dilation` if
+    the taps are reversed. Before, `interior` zeros are added between the
+    elements of the input, and `low` and `high` zeros around them (negative
+    numbers remove elements), as by `stablehlo.pad`.
+
+    A convolution is a dot of windows and its kernel, which contracts taps and
+    features. Windows overlap, so elements occur several times; stage 4 lets the
+    dot read them from where they are in the input. To the analyses the result
+    is the same activation or gradient as the input, and quantization takes
+    place before.
+
+    Example: windows of 3x3 around every pixel, and those of every other column.
+
+    ```mlir
+    func.func @windows(%x: tensor<2x8x8x16xf32>) -> (tensor<2x8x3x8x3x16xf32>, tensor<2x8x3x3x16xf32>) {
+      %0 = fp8.windows %x dims = [1, 2] sizes = [3, 3] strides = [1, 1] dilations = [1, 1]
+          low = [1, 1] high = [1, 1] interior = [0, 0] reversed = [false, false]
+          : tensor<2x8x8x16xf32> -> tensor<2x8x3x8x3x16xf32>
+      %1 = fp8.windows %x dims = [2] sizes = [3] strides = [2] dilations = [1]
+          low = [0] high = [0] interior = [0] reversed = [false]
+          : tensor<2x8x8x16xf32> -> tensor<2x8x3x3x16xf32>
+      return %0, %1 : tensor<2x8x3x8x3x16xf32>, tensor<2x8x3x3x16xf32>
+    }
+    ```
+  }];
+  let arguments = (ins StaticShapeTensorOf<[AnyFloat]>:$input, DenseI64ArrayAttr:$dims,
+                       DenseI64ArrayAttr:$sizes, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations,
+                       DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high, DenseI64ArrayAttr:$interior,
+                       DenseBoolArrayAttr:$reversed);
+  let results = (outs StaticShapeTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = [{
+    $input `dims` `=` $dims `sizes` `=` $sizes `strides` `=` $strides `dilations` `=` $dilations
+    `low` `=` $low `high` `=` $high `interior` `=` $interior `reversed` `=` $reversed
+    attr-dict `:` type($input) `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    /// Returns the dimension of the result that dimension `dim` of the input
+    /// becomes; that of its windows, before that of its taps, if it is split.
+    int64_t getResultDim(int64_t dim);
+    /// Whether dimension `dim` of the result is that of the taps of windows.
+    bool isTap(int64_t dim);
+  }];
+  let hasVerifier = 1;
+}
+
 def FP8_DotGeneralOp : FP8_Op<"dot_general"> {
   let summary = "Contraction of two scaled tensors";
   let description = [{

@@ -156,14 +156,13 @@ def Simplify : Pass<"stablehlo-simplify"> {
 }
 
 def ConvolutionsToDots : Pass<"stablehlo-convolutions-to-dots"> {
-  let summary = "Rewrites convolutions whose windows do not overlap as dots";
+  let summary = "Rewrites convolutions as dots";
   let description = [{
-    A convolution becomes a dot of reshaped operands if along every spatial
-    dimension its window is one element (also with strides), covers the image,
-    or is as long as the stride, and so do the gradients of such convolutions.
-    Convolutions in groups stay. Linear layers that a model writes as
-    convolutions (1x1, embeddings of patches) are quantized as dots; the order
-    of sums may change.
+    A convolution of floats becomes a dot, and so do its gradients: they are
+    linear layers then, and are quantized. Along a spatial dimension whose window
+    is one element (also with strides), covers the image, or is as long as the
+    stride, the image is only reshaped; along others `fp8.windows` splits it. The
+    order of sums may change. Convolutions in groups, of integers or of f64 stay.
 
     Example: patches of 4x4 pixels.
 
@@ -177,7 +176,7 @@ def ConvolutionsToDots : Pass<"stablehlo-convolutions-to-dots"> {
     }
     ```
   }];
-  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
   let statistics = [
     Statistic<"numRewritten", "num-rewritten", "Number of convolutions that became dots">
   ];

@@ -408,6 +408,20 @@ LogicalResult Propagation::visitShape(Operation *op) {
   return assignRows(op, layout.rows, map, "it reverses the rows");
 }
 
+LogicalResult Propagation::visitWindows(WindowsOp op) {
+  Layout layout = layoutOf(op.getInput());
+  if (!layout.is(Kind::Rows))
+    return assign(op, layout);
+  return assignRows(
+      op, layout.rows,
+      [&](int64_t dim) {
+        return llvm::is_contained(op.getDims(), dim)
+                   ? std::nullopt
+                   : std::optional(op.getResultDim(dim));
+      },
+      "it is a convolution over rows");
+}
+
 LogicalResult Propagation::visitSlices(Operation *op) {
   Layout layout = layoutOf(op->getOperand(0));
   for (Value start : op->getOperands().drop_front())
@@ -1111,6 +1125,8 @@ LogicalResult Propagation::visitByKind(Operation *op) {
   if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp,
           stablehlo::BroadcastInDimOp, stablehlo::ReverseOp>(op))
     return visitShape(op);
+  if (auto windows = dyn_cast<WindowsOp>(op))
+    return visitWindows(windows);
   if (isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp>(op))
     return visitSlices(op);
   if (auto update = dyn_cast<stablehlo::DynamicUpdateSliceOp>(op))

@@ -62,6 +62,7 @@ private:
   LogicalResult visitSlices(Operation *op);
   LogicalResult visitUpdate(stablehlo::DynamicUpdateSliceOp op);
   LogicalResult visitConcatenate(stablehlo::ConcatenateOp op);
+  LogicalResult visitWindows(WindowsOp op);
   LogicalResult visitPad(stablehlo::PadOp op);
   LogicalResult visitGenerator(stablehlo::RngBitGeneratorOp op);
   LogicalResult visitGather(stablehlo::GatherOp op);

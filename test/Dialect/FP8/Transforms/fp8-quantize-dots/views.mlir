@@ -213,3 +213,36 @@ func.func @patches(
   %8 = stablehlo.subtract %patch, %7 : tensor<16x8xf32>
   return %loss, %8 : tensor<f32>, tensor<16x8xf32>
 }
+
+// -----
+
+// Windows of an image: the image is quantized once, for all dots that read it or
+// windows of it, and the zeros around it are those of its payload.
+
+// CHECK-LABEL: @windows
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<2x8x16xf32>
+// CHECK: %[[S:.*]] = fp8.quantize %[[X]]
+// CHECK-NOT: fp8.quantize %[[X]]
+// CHECK: %[[P:.*]], %[[SCALE:.*]] = fp8.unpack %[[S]]
+// CHECK: %[[W:.*]] = fp8.windows %[[P]] dims = [1] {{.*}} : tensor<2x8x16xf8E4M3FN> -> tensor<2x8x3x16xf8E4M3FN>
+// CHECK: %[[WS:.*]] = fp8.pack %[[W]], %[[SCALE]]
+// CHECK: fp8.dot_general %[[WS]], %{{.*}}, contracting_dims = [2, 3] x [0, 1]
+// CHECK: fp8.dot_general %[[S]], %{{.*}}, contracting_dims = [2] x [0]
+// TABLE: fp8 forward p['w']
+// TABLE-NEXT: fp8 forward p['skip']
+func.func @windows(
+    %w: tensor<3x16x16xf32> {fp8.role = "frozen", fp8.path = "p['w']"},
+    %skip: tensor<16x16xf32> {fp8.role = "frozen", fp8.path = "p['skip']"},
+    %head: tensor<16x8xf32> {fp8.role = "frozen", fp8.path = "p['head']"},
+    %x: tensor<2x8x16xf32> {fp8.role = "batch", fp8.path = "x"}) -> tensor<2x8x8xf32> {
+  %windows = fp8.windows %x dims = [1] sizes = [3] strides = [1] dilations = [1]
+      low = [1] high = [1] interior = [0] reversed = [false] : tensor<2x8x16xf32> -> tensor<2x8x3x16xf32>
+  %0 = stablehlo.dot_general %windows, %w, contracting_dims = [2, 3] x [0, 1]
+      : (tensor<2x8x3x16xf32>, tensor<3x16x16xf32>) -> tensor<2x8x16xf32>
+  %1 = stablehlo.dot_general %x, %skip, contracting_dims = [2] x [0]
+      : (tensor<2x8x16xf32>, tensor<16x16xf32>) -> tensor<2x8x16xf32>
+  %2 = stablehlo.add %0, %1 : tensor<2x8x16xf32>
+  %3 = stablehlo.dot_general %2, %head, contracting_dims = [2] x [0]
+      : (tensor<2x8x16xf32>, tensor<16x8xf32>) -> tensor<2x8x8xf32>
+  return %3 : tensor<2x8x8xf32>
+}

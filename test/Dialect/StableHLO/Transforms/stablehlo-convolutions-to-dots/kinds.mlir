@@ -92,8 +92,8 @@ func.func @whole(%x: tensor<2x4x6x3xf32>, %w: tensor<4x6x3x16xf32>) -> tensor<2x
 
 // Windows overlap.
 // CHECK-LABEL: @overlapping
-// CHECK: stablehlo.convolution
-// CHECK-NOT: stablehlo.dot_general
+// CHECK: %[[X:.*]] = fp8.windows %arg0 dims = [1, 2] sizes = [3, 3] strides = [1, 1] dilations = [1, 1] low = [0, 0] high = [0, 0] interior = [0, 0] reversed = [false, false] : tensor<2x8x6x3xf32> -> tensor<2x6x3x4x3x3xf32>
+// CHECK: stablehlo.dot_general %[[X]], %arg1, contracting_dims = [2, 4, 5] x [0, 1, 2], {{.*}} -> tensor<2x6x4x16xf32>
 func.func @overlapping(%x: tensor<2x8x6x3xf32>, %w: tensor<3x3x3x16xf32>) -> tensor<2x6x4x16xf32> {
   %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
     window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}
@@ -104,8 +104,8 @@ func.func @overlapping(%x: tensor<2x8x6x3xf32>, %w: tensor<3x3x3x16xf32>) -> ten
 
 // Windows at the edge see zeros.
 // CHECK-LABEL: @padded
-// CHECK: stablehlo.convolution
-// CHECK-NOT: stablehlo.dot_general
+// CHECK: %[[X:.*]] = fp8.windows %arg0 dims = [1, 2] sizes = [2, 2] strides = [2, 2] dilations = [1, 1] low = [1, 1] high = [1, 1] {{.*}} -> tensor<2x5x2x4x2x3xf32>
+// CHECK: stablehlo.dot_general %[[X]], %arg1, contracting_dims = [2, 4, 5] x [0, 1, 2]
 func.func @padded(%x: tensor<2x8x6x3xf32>, %w: tensor<2x2x3x16xf32>) -> tensor<2x5x4x16xf32> {
   %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
     window = {stride = [2, 2], pad = [[1, 1], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}
@@ -114,10 +114,12 @@ func.func @padded(%x: tensor<2x8x6x3xf32>, %w: tensor<2x2x3x16xf32>) -> tensor<2
   return %0 : tensor<2x5x4x16xf32>
 }
 
-// The elements of a window are reversed.
+// The elements of a window are reversed along one dimension; the other one is
+// of patches.
 // CHECK-LABEL: @reversed
-// CHECK: stablehlo.convolution
-// CHECK-NOT: stablehlo.dot_general
+// CHECK: %[[X:.*]] = fp8.windows %arg0 dims = [1] sizes = [2] strides = [2] dilations = [1] low = [0] high = [0] interior = [0] reversed = [true] : tensor<2x8x6x3xf32> -> tensor<2x4x2x6x3xf32>
+// CHECK: %[[Y:.*]] = stablehlo.reshape %[[X]] : (tensor<2x4x2x6x3xf32>) -> tensor<2x4x2x3x2x3xf32>
+// CHECK: stablehlo.dot_general %[[Y]], %arg1, contracting_dims = [2, 4, 5] x [0, 1, 2]
 func.func @reversed(%x: tensor<2x8x6x3xf32>, %w: tensor<2x2x3x16xf32>) -> tensor<2x4x3x16xf32> {
   %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
     window = {stride = [2, 2], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [true, false]}
@@ -136,4 +138,43 @@ func.func @groups(%x: tensor<2x8x6x4xf32>, %w: tensor<1x1x1x4xf32>) -> tensor<2x
     {batch_group_count = 1 : i64, feature_group_count = 4 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
     : (tensor<2x8x6x4xf32>, tensor<1x1x1x4xf32>) -> tensor<2x8x6x4xf32>
   return %0 : tensor<2x8x6x4xf32>
+}
+
+// The gradient of an image of overlapping windows reads the kernel as it is, and
+// the taps backwards.
+// CHECK-LABEL: @overlapping_of_image
+// CHECK-NOT: stablehlo.reverse
+// CHECK: %[[X:.*]] = fp8.windows %arg0 dims = [1, 2] sizes = [3, 3] strides = [1, 1] dilations = [1, 1] low = [2, 2] high = [3, 2] interior = [1, 0] reversed = [true, true] : tensor<2x3x4x16xf32> -> tensor<2x8x3x6x3x16xf32>
+// CHECK: stablehlo.dot_general %[[X]], %arg1, contracting_dims = [2, 4, 5] x [0, 1, 3], {{.*}} -> tensor<2x8x6x3xf32>
+func.func @overlapping_of_image(%x: tensor<2x3x4x16xf32>, %w: tensor<3x3x3x16xf32>) -> tensor<2x8x6x3xf32> {
+  %r = stablehlo.reverse %w, dims = [0, 1] : tensor<3x3x3x16xf32>
+  %0 = stablehlo.convolution(%x, %r) dim_numbers = [b, 0, 1, f]x[0, 1, o, i]->[b, 0, 1, f],
+    window = {stride = [1, 1], pad = [[2, 3], [2, 2]], lhs_dilate = [2, 1], rhs_dilate = [1, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x3x4x16xf32>, tensor<3x3x3x16xf32>) -> tensor<2x8x6x3xf32>
+  return %0 : tensor<2x8x6x3xf32>
+}
+
+// The gradient of their kernel has a window for each tap of the kernel.
+// CHECK-LABEL: @overlapping_of_kernel
+// CHECK: %[[X:.*]] = fp8.windows %arg0 dims = [1, 2] sizes = [3, 4] strides = [1, 1] dilations = [2, 1] {{.*}} : tensor<2x8x6x3xf32> -> tensor<2x3x3x3x4x3xf32>
+// CHECK: stablehlo.dot_general %[[X]], %arg1, contracting_dims = [0, 2, 4] x [0, 1, 2], {{.*}} -> tensor<3x3x3x16xf32>
+func.func @overlapping_of_kernel(%x: tensor<2x8x6x3xf32>, %dy: tensor<2x3x4x16xf32>) -> tensor<3x3x3x16xf32> {
+  %0 = stablehlo.convolution(%x, %dy) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, 1, b, f],
+    window = {stride = [1, 1], pad = [[0, -1], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [2, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x8x6x3xf32>, tensor<2x3x4x16xf32>) -> tensor<3x3x3x16xf32>
+  return %0 : tensor<3x3x3x16xf32>
+}
+
+// Windows are made of floats.
+// CHECK-LABEL: @integers
+// CHECK: stablehlo.convolution
+// CHECK-NOT: stablehlo.dot_general
+func.func @integers(%x: tensor<2x8x3xi32>, %w: tensor<3x3x16xi32>) -> tensor<2x6x16xi32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+    window = {stride = [1], pad = [[0, 0]], lhs_dilate = [1], rhs_dilate = [1], reverse = [false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x8x3xi32>, tensor<3x3x16xi32>) -> tensor<2x6x16xi32>
+  return %0 : tensor<2x6x16xi32>
 }

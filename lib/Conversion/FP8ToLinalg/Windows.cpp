@@ -1,0 +1,86 @@
+//===- Windows.cpp - Lowering of windows ----------------------------------===//
+//
+// Windows become a copy whose index map adds the window and its tap, of a
+// tensor that has the zeros around.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Scalars.h"
+
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+/// Returns the input with the zeros between and around its elements.
+static Value padInput(OpBuilder &builder, WindowsOp op, Value input) {
+  auto type = cast<RankedTensorType>(input.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  SmallVector<int64_t> low(shape.size(), 0), high(low), interior(low);
+  for (auto [i, dim] : llvm::enumerate(op.getDims())) {
+    low[dim] = op.getLow()[i];
+    high[dim] = op.getHigh()[i];
+    interior[dim] = op.getInterior()[i];
+    shape[dim] =
+        low[dim] + high[dim] + (shape[dim] - 1) * (interior[dim] + 1) + 1;
+  }
+  auto isZero = [](int64_t number) { return number == 0; };
+  if (llvm::all_of(low, isZero) && llvm::all_of(high, isZero) &&
+      llvm::all_of(interior, isZero))
+    return input;
+  RankedTensorType scalar = type.clone(ArrayRef<int64_t>{});
+  Value zero = stablehlo::ConstantOp::create(
+      builder, op.getLoc(),
+      DenseElementsAttr::get(scalar,
+                             builder.getZeroAttr(type.getElementType())));
+  return stablehlo::PadOp::create(builder, op.getLoc(), type.clone(shape),
+                                  input, zero, low, high, interior);
+}
+
+/// Returns where each element of the result is in the padded input.
+static AffineMap getPlaces(WindowsOp op) {
+  MLIRContext *context = op.getContext();
+  int64_t rank = cast<RankedTensorType>(op.getInput().getType()).getRank();
+  SmallVector<AffineExpr> places;
+  for (int64_t dim : llvm::seq(rank))
+    places.push_back(getAffineDimExpr(op.getResultDim(dim), context));
+  for (auto [i, dim] : llvm::enumerate(op.getDims())) {
+    AffineExpr tap = getAffineDimExpr(op.getResultDim(dim) + 1, context);
+    if (op.getReversed()[i])
+      tap = op.getSizes()[i] - 1 - tap;
+    places[dim] = places[dim] * op.getStrides()[i] + tap * op.getDilations()[i];
+  }
+  return AffineMap::get(rank + op.getDims().size(), 0, places, context);
+}
+
+namespace {
+struct WindowsLowering : OpConversionPattern<WindowsOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(WindowsOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto type = cast<RankedTensorType>(op.getType());
+    Value input = padInput(rewriter, op, adaptor.getInput());
+    Value empty = tensor::EmptyOp::create(rewriter, loc, type.getShape(),
+                                          type.getElementType());
+    SmallVector<utils::IteratorType> loops(type.getRank(),
+                                           utils::IteratorType::parallel);
+    rewriter.replaceOpWithNewOp<linalg::GenericOp>(
+        op, type, input, empty,
+        ArrayRef{getPlaces(op), rewriter.getMultiDimIdentityMap(loops.size())},
+        loops, [](OpBuilder &b, Location loc, ValueRange args) {
+          linalg::YieldOp::create(b, loc, args[0]);
+        });
+    return success();
+  }
+};
+} // namespace
+
+void fp8::populateWindowsPatterns(const TypeConverter &converter,
+                                  RewritePatternSet &patterns) {
+  patterns.add<WindowsLowering>(converter, patterns.getContext());
+}

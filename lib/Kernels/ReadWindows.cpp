@@ -1,0 +1,60 @@
+//===- ReadWindows.cpp - Dots read windows where they are -----------------===//
+
+#include "fp8/Kernels/ContractionDims.h"
+#include "fp8/Kernels/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_READWINDOWS
+#include "fp8/Kernels/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+/// Returns the op that makes windows if `value` is such: copies of elements at
+/// sums of indices.
+static linalg::GenericOp getWindows(Value value) {
+  auto copy = value.getDefiningOp<linalg::GenericOp>();
+  if (!copy || copy.getNumReductionLoops() != 0 ||
+      copy.getNumDpsInputs() != 1 || copy.getNumDpsInits() != 1 ||
+      copy.getBody()->getTerminator()->getOperand(0) !=
+          copy.getBody()->getArgument(0))
+    return nullptr;
+  SmallVector<AffineMap> maps = copy.getIndexingMapsArray();
+  return maps[1].isIdentity() && !maps[0].isProjectedPermutation() ? copy
+                                                                   : nullptr;
+}
+
+/// Lets the dot read the elements from where the windows are copied from.
+static bool readInPlace(linalg::GenericOp dot, unsigned operand) {
+  linalg::GenericOp windows = getWindows(dot.getDpsInputs()[operand]);
+  if (!windows)
+    return false;
+  SmallVector<AffineMap> maps = dot.getIndexingMapsArray();
+  maps[operand] = windows.getIndexingMapsArray()[0].compose(maps[operand]);
+  if (!isLinearMap(maps[operand]))
+    return false;
+  dot->setOperand(operand, windows.getDpsInputs()[0]);
+  dot.setIndexingMapsAttr(Builder(dot).getAffineMapArrayAttr(maps));
+  if (windows->use_empty())
+    windows.erase();
+  return true;
+}
+
+namespace {
+struct ReadWindows : fp8::impl::ReadWindowsBase<ReadWindows> {
+  void runOnOperation() override {
+    SmallVector<linalg::GenericOp> dots;
+    getOperation()->walk([&](linalg::GenericOp op) {
+      if (isDot(op))
+        dots.push_back(op);
+    });
+    for (linalg::GenericOp dot : dots)
+      for (unsigned operand : {0, 1})
+        numRead += readInPlace(dot, operand);
+  }
+};
+} // namespace

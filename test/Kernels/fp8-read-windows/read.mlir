@@ -1,0 +1,67 @@
+// RUN: fp8-opt %s --fp8-read-windows --split-input-file | FileCheck %s
+
+#copy = affine_map<(o, k, c) -> (o * 2 + k, c)>
+#all = affine_map<(o, k, c) -> (o, k, c)>
+#image = affine_map<(o, f, k, c) -> (o, k, c)>
+#kernel = affine_map<(o, f, k, c) -> (k, c, f)>
+#result = affine_map<(o, f, k, c) -> (o, f)>
+
+// The dot reads the image at sums of loops, on either side; no copy is left.
+// CHECK: #[[IMAGE:.*]] = affine_map<(d0, d1, d2, d3) -> (d0 * 2 + d2, d3)>
+// CHECK-LABEL: func @dot(
+// CHECK-NOT: linalg.yield %{{.*}} : f8E4M3FN
+// CHECK: linalg.generic {indexing_maps = [#[[IMAGE]], #{{.*}}, #{{.*}}], {{.*}} ins(%arg0, %arg1 : tensor<16x16xf8E4M3FN>, tensor<2x16x4xf32>)
+func.func @dot(%x: tensor<16x16xf8E4M3FN>, %w: tensor<2x16x4xf32>, %zero: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %e = tensor.empty() : tensor<8x2x16xf8E4M3FN>
+  %0 = linalg.generic {indexing_maps = [#copy, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<16x16xf8E4M3FN>) outs(%e : tensor<8x2x16xf8E4M3FN>) {
+  ^bb0(%a: f8E4M3FN, %b: f8E4M3FN):
+    linalg.yield %a : f8E4M3FN
+  } -> tensor<8x2x16xf8E4M3FN>
+  %1 = linalg.generic {indexing_maps = [#image, #kernel, #result], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%0, %w : tensor<8x2x16xf8E4M3FN>, tensor<2x16x4xf32>) outs(%zero : tensor<8x4xf32>) {
+  ^bb0(%a: f8E4M3FN, %b: f32, %s: f32):
+    %y = arith.extf %a : f8E4M3FN to f32
+    %p = arith.mulf %y, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+
+// -----
+
+#copy = affine_map<(o, k, c) -> (o + k, c)>
+#all = affine_map<(o, k, c) -> (o, k, c)>
+#image = affine_map<(o, f, k, c) -> (o, k, c)>
+#kernel = affine_map<(o, f, k, c) -> (k, c, f)>
+#result = affine_map<(o, f, k, c) -> (o, f)>
+
+// Windows that are computed on, and those that others read, too.
+// CHECK-LABEL: func @others(
+// CHECK: %[[COPY:.*]] = linalg.generic
+// CHECK: arith.negf
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %arg1 : tensor<8x2x16xf32>
+// CHECK: return %{{.*}}, %[[COPY]]
+func.func @others(%x: tensor<9x16xf32>, %w: tensor<2x16x4xf32>, %zero: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x2x16xf32>) {
+  %e = tensor.empty() : tensor<8x2x16xf32>
+  %0 = linalg.generic {indexing_maps = [#copy, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<9x16xf32>) outs(%e : tensor<8x2x16xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  } -> tensor<8x2x16xf32>
+  %1 = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%0 : tensor<8x2x16xf32>) outs(%e : tensor<8x2x16xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32
+  } -> tensor<8x2x16xf32>
+  %2 = linalg.generic {indexing_maps = [#image, #kernel, #result], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%1, %w : tensor<8x2x16xf32>, tensor<2x16x4xf32>) outs(%zero : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<8x4xf32>
+  return %2, %0 : tensor<8x4xf32>, tensor<8x2x16xf32>
+}
