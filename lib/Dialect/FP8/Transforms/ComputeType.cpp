@@ -7,6 +7,8 @@
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
+#include "mlir/IR/IRMapping.h"
+
 namespace mlir {
 namespace fp8 {
 #define GEN_PASS_DEF_FP8COMPUTETYPES
@@ -54,6 +56,17 @@ Value Rounder::get(Value value) {
   if (convert &&
       getElementTypeOrSelf(convert->getOperand(0).getType()).isBF16())
     return result = convert->getOperand(0);
+  // Windows have each element several times.
+  if (auto windows = value.getDefiningOp<WindowsOp>()) {
+    Value input = get(windows.getInput());
+    builder.setInsertionPoint(windows);
+    IRMapping mapping;
+    mapping.map(windows.getInput(), input);
+    Operation *copy = builder.clone(*windows, mapping);
+    copy->getResult(0).setType(
+        windows.getType().clone(builder.getBF16Type()));
+    return rounded[value] = copy->getResult(0);
+  }
   setInsertionPointToQuantize(builder, value);
   auto type = cast<RankedTensorType>(value.getType());
   return result = stablehlo::ConvertOp::create(

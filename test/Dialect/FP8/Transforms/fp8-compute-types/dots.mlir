@@ -66,3 +66,19 @@ module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {unquantized
     return %0 : tensor<512x16xf32>
   }
 }
+
+// -----
+
+// An image is rounded before its windows are made.
+// CHECK-LABEL: @windows
+// CHECK: %[[X:.*]] = stablehlo.convert %arg0 : (tensor<2x8x4xf32>) -> tensor<2x8x4xbf16>
+// CHECK: %[[W:.*]] = fp8.windows %[[X]] dims = [1] {{.*}} : tensor<2x8x4xbf16> -> tensor<2x6x3x4xbf16>
+// CHECK: stablehlo.dot_general %[[W]], %{{.*}} : (tensor<2x6x3x4xbf16>, tensor<3x4x16xbf16>) -> tensor<2x6x16xf32>
+module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {unquantized_dots = bf16}}>} {
+  func.func @windows(%x: tensor<2x8x4xf32>, %w: tensor<3x4x16xf32>) -> tensor<2x6x16xf32> {
+    %0 = fp8.windows %x dims = [1] sizes = [3] strides = [1] dilations = [1]
+        low = [0] high = [0] interior = [0] reversed = [false] : tensor<2x8x4xf32> -> tensor<2x6x3x4xf32>
+    %1 = stablehlo.dot_general %0, %w, contracting_dims = [2, 3] x [0, 1] : (tensor<2x6x3x4xf32>, tensor<3x4x16xf32>) -> tensor<2x6x16xf32>
+    return %1 : tensor<2x6x16xf32>
+  }
+}
