@@ -136,6 +136,11 @@ struct DotOfTranspose : OpRewritePattern<stablehlo::DotGeneralOp> {
                                 PatternRewriter &rewriter) const override {
     DotDims dims = *getDims(op);
     Value operands[] = {op.getLhs(), op.getRhs()};
+    // Features that a convolution has moved to the end stay there.
+    if (llvm::any_of(operands, [](Value operand) {
+          return operand.getDefiningOp<fp8::WindowsOp>();
+        }))
+      return failure();
     bool changed = false;
     for (int side = 0; side < 2; ++side) {
       auto transpose = operands[side].getDefiningOp<stablehlo::TransposeOp>();

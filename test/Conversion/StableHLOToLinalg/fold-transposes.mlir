@@ -118,3 +118,16 @@ func.func @attention_stays(%q: tensor<16x8xf32>, %v: tensor<16x8xf32>) -> (tenso
   }
   return %0, %t : tensor<16x8xf32>, tensor<8x16xf32>
 }
+
+// A convolution's kernel whose features have moved to the end stays so: the dot
+// reads them as vectors.
+// CHECK-LABEL: func @windows(
+// CHECK: %[[W:.*]] = stablehlo.transpose %arg1
+// CHECK: stablehlo.dot_general %{{.*}}, %[[W]], contracting_dims = [2, 3] x [1, 2]
+func.func @windows(%x: tensor<2x8x16xf32>, %w: tensor<4x16x3xf32>) -> tensor<2x6x4xf32> {
+  %t = stablehlo.transpose %w, dims = [0, 2, 1] : (tensor<4x16x3xf32>) -> tensor<4x3x16xf32>
+  %0 = fp8.windows %x dims = [1] sizes = [3] strides = [1] dilations = [1]
+      low = [0] high = [0] interior = [0] reversed = [false] : tensor<2x8x16xf32> -> tensor<2x6x3x16xf32>
+  %1 = stablehlo.dot_general %0, %t, contracting_dims = [2, 3] x [1, 2] : (tensor<2x6x3x16xf32>, tensor<4x3x16xf32>) -> tensor<2x6x4xf32>
+  return %1 : tensor<2x6x4xf32>
+}

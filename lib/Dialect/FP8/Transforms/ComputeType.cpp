@@ -63,8 +63,7 @@ Value Rounder::get(Value value) {
     IRMapping mapping;
     mapping.map(windows.getInput(), input);
     Operation *copy = builder.clone(*windows, mapping);
-    copy->getResult(0).setType(
-        windows.getType().clone(builder.getBF16Type()));
+    copy->getResult(0).setType(windows.getType().clone(builder.getBF16Type()));
     return rounded[value] = copy->getResult(0);
   }
   setInsertionPointToQuantize(builder, value);

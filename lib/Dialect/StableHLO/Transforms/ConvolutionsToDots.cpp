@@ -4,8 +4,8 @@
 // convolutions and their gradients are linear layers. If a window is one
 // element, all of the image, or as long as its stride, the windows are a
 // reshaped image: the layers of a network that mix channels, embed patches, or
-// skip. Along each spatial dimension, with an image of I elements, a kernel of K
-// and a result of O:
+// skip. Along each spatial dimension, with an image of I elements, a kernel of
+// K and a result of O:
 //
 //   Pointwise    K = 1                          out[o] = x[o] w
 //   Strided      K = 1, stride S                out[o] = x[o S] w
@@ -19,6 +19,8 @@
 // dimensions. A stride over pointwise windows takes a slice of the image first,
 // and a dilated image pads the result with zeros. `fp8.windows` makes x' of all
 // other dimensions; where the kernel is reversed, it reverses the taps instead.
+// Before, features become the last dimension of images, kernels and results,
+// where a dot reads and writes them as vectors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +28,7 @@
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Builders.h"
 
 namespace mlir {
@@ -63,11 +66,15 @@ public:
   explicit DotBuilder(ConvolutionOp op)
       : op(op), numbers(op.getDimensionNumbers()), builder(op) {}
 
-  /// Returns the result, or null if the convolution is no dot.
+  /// Finds what the windows compute; returns false if the convolution is no
+  /// dot.
+  bool readWindows();
+  /// Whether elements occur in several windows.
+  bool needsWindows() const { return llvm::is_contained(kinds, Kind::Windows); }
+  /// Returns the result.
   Value build();
 
 private:
-  bool readWindows();
   Value sliceImage(Value image);
   Value turnKernel(Value kernel);
   Value makeWindows(Value image);
@@ -392,8 +399,6 @@ Value DotBuilder::padResult(Value result) {
 }
 
 Value DotBuilder::build() {
-  if (!readWindows())
-    return nullptr;
   Value image = sliceImage(op.getLhs()), kernel = turnKernel(op.getRhs());
   placeImage(image);
   placeKernel(kernel);
@@ -414,6 +419,85 @@ Value DotBuilder::build() {
   return padResult(arrange(dot));
 }
 
+/// Returns an order of dimensions in which the last one that is not spatial is
+/// the last of all.
+static SmallVector<int64_t> getOrder(ArrayRef<int64_t> spatial) {
+  auto order = llvm::to_vector(llvm::seq<int64_t>(spatial.size() + 2));
+  auto last = llvm::find_if(llvm::reverse(order), [&](int64_t dim) {
+    return !llvm::is_contained(spatial, dim);
+  });
+  std::rotate(last.base() - 1, last.base(), order.end());
+  return order;
+}
+
+/// Returns where some dimensions are in an order.
+static SmallVector<int64_t> getPlaces(ArrayRef<int64_t> order,
+                                      ArrayRef<int64_t> dims) {
+  return llvm::map_to_vector(dims, [&](int64_t dim) {
+    return llvm::find(order, dim) - order.begin();
+  });
+}
+
+/// Returns a value with its dimensions in an order; a reversed one is reversed
+/// after that.
+static Value transpose(OpBuilder &builder, Value value,
+                       ArrayRef<int64_t> order) {
+  if (llvm::is_sorted(order))
+    return value;
+  if (auto reverse = value.getDefiningOp<stablehlo::ReverseOp>())
+    return stablehlo::ReverseOp::create(
+        builder, reverse.getLoc(),
+        transpose(builder, reverse.getOperand(), order),
+        getPlaces(order, reverse.getDimensions()));
+  SmallVector<int64_t> shape = applyPermutation(shapeOf(value), order);
+  return stablehlo::TransposeOp::create(
+      builder, value.getLoc(),
+      cast<RankedTensorType>(value.getType()).clone(shape), value,
+      builder.getDenseI64ArrayAttr(order));
+}
+
+/// Replaces a convolution by one whose image, kernel and result have a
+/// dimension last that is not spatial, and returns that one.
+static ConvolutionOp moveFeaturesLast(ConvolutionOp op) {
+  OpBuilder builder(op);
+  stablehlo::ConvDimensionNumbersAttr numbers = op.getDimensionNumbers();
+  SmallVector<int64_t> image = getOrder(numbers.getInputSpatialDimensions()),
+                       kernel = getOrder(numbers.getKernelSpatialDimensions()),
+                       result = getOrder(numbers.getOutputSpatialDimensions());
+  auto place = [](ArrayRef<int64_t> order, int64_t dim) {
+    return getPlaces(order, dim).front();
+  };
+  Value lhs = transpose(builder, op.getLhs(), image);
+  Value rhs = transpose(builder, op.getRhs(), kernel);
+  auto last = cast<ConvolutionOp>(builder.clone(*op));
+  last->setOperands({lhs, rhs});
+  last.setDimensionNumbersAttr(stablehlo::ConvDimensionNumbersAttr::get(
+      op.getContext(), place(image, numbers.getInputBatchDimension()),
+      place(image, numbers.getInputFeatureDimension()),
+      getPlaces(image, numbers.getInputSpatialDimensions()),
+      place(kernel, numbers.getKernelInputFeatureDimension()),
+      place(kernel, numbers.getKernelOutputFeatureDimension()),
+      getPlaces(kernel, numbers.getKernelSpatialDimensions()),
+      place(result, numbers.getOutputBatchDimension()),
+      place(result, numbers.getOutputFeatureDimension()),
+      getPlaces(result, numbers.getOutputSpatialDimensions())));
+  auto type = cast<RankedTensorType>(op.getResult().getType());
+  last.getResult().setType(
+      type.clone(applyPermutation(type.getShape(), result)));
+  Value replaced =
+      transpose(builder, last.getResult(), invertPermutationVector(result));
+  op.replaceAllUsesWith(replaced);
+  return last;
+}
+
+/// Erases an op that nothing reads, and the reverse that made its kernel.
+static void eraseUnread(ConvolutionOp op) {
+  Operation *kernel = op.getRhs().getDefiningOp();
+  op.erase();
+  if (isa_and_nonnull<stablehlo::ReverseOp>(kernel) && kernel->use_empty())
+    kernel->erase();
+}
+
 namespace {
 struct ConvolutionsToDots
     : stablehlo::impl::ConvolutionsToDotsBase<ConvolutionsToDots> {
@@ -421,14 +505,18 @@ struct ConvolutionsToDots
     SmallVector<ConvolutionOp> convolutions;
     getOperation()->walk([&](ConvolutionOp op) { convolutions.push_back(op); });
     for (ConvolutionOp op : convolutions) {
-      Value result = DotBuilder(op).build();
-      if (!result)
+      DotBuilder first(op);
+      if (!first.readWindows())
         continue;
-      Operation *kernel = op.getRhs().getDefiningOp();
-      op.replaceAllUsesWith(result);
-      op.erase();
-      if (isa_and_nonnull<stablehlo::ReverseOp>(kernel) && kernel->use_empty())
-        kernel->erase();
+      if (first.needsWindows()) {
+        ConvolutionOp last = moveFeaturesLast(op);
+        eraseUnread(op);
+        op = last;
+      }
+      DotBuilder builder(op);
+      builder.readWindows();
+      op.replaceAllUsesWith(builder.build());
+      eraseUnread(op);
       ++numRewritten;
     }
   }

@@ -178,3 +178,32 @@ func.func @integers(%x: tensor<2x8x3xi32>, %w: tensor<3x3x16xi32>) -> tensor<2x6
     : (tensor<2x8x3xi32>, tensor<3x3x16xi32>) -> tensor<2x6x16xi32>
   return %0 : tensor<2x6x16xi32>
 }
+
+// Features move to the end of images, kernels and results, also of a kernel that
+// is reversed; other convolutions read them where they are.
+// CHECK-LABEL: @features_first
+// CHECK-NOT: stablehlo.reverse
+// CHECK: %[[X:.*]] = stablehlo.transpose %arg0, dims = [0, 2, 3, 1] : (tensor<2x16x8x6xf32>) -> tensor<2x8x6x16xf32>
+// CHECK: %[[W:.*]] = stablehlo.transpose %arg1, dims = [0, 2, 3, 1] : (tensor<16x4x3x3xf32>) -> tensor<16x3x3x4xf32>
+// CHECK: %[[WINDOWS:.*]] = fp8.windows %[[X]] dims = [1, 2] {{.*}} reversed = [true, true] : tensor<2x8x6x16xf32> -> tensor<2x8x3x6x3x16xf32>
+// CHECK: %[[DOT:.*]] = stablehlo.dot_general %[[WINDOWS]], %[[W]], contracting_dims = [2, 4, 5] x [1, 2, 0], {{.*}} -> tensor<2x8x6x4xf32>
+// CHECK: stablehlo.transpose %[[DOT]], dims = [0, 3, 1, 2] : (tensor<2x8x6x4xf32>) -> tensor<2x4x8x6xf32>
+func.func @features_first(%x: tensor<2x16x8x6xf32>, %w: tensor<16x4x3x3xf32>) -> tensor<2x4x8x6xf32> {
+  %r = stablehlo.reverse %w, dims = [2, 3] : tensor<16x4x3x3xf32>
+  %0 = stablehlo.convolution(%x, %r) dim_numbers = [b, f, 0, 1]x[i, o, 0, 1]->[b, f, 0, 1],
+    window = {stride = [1, 1], pad = [[1, 1], [1, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x16x8x6xf32>, tensor<16x4x3x3xf32>) -> tensor<2x4x8x6xf32>
+  return %0 : tensor<2x4x8x6xf32>
+}
+
+// CHECK-LABEL: @patches_features_first
+// CHECK-NOT: stablehlo.transpose %arg0
+// CHECK: stablehlo.reshape %arg0 : (tensor<2x3x8x6xf32>) -> tensor<2x3x4x2x3x2xf32>
+func.func @patches_features_first(%x: tensor<2x3x8x6xf32>, %w: tensor<16x3x2x2xf32>) -> tensor<2x16x4x3xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+    window = {stride = [2, 2], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x3x8x6xf32>, tensor<16x3x2x2xf32>) -> tensor<2x16x4x3xf32>
+  return %0 : tensor<2x16x4x3xf32>
+}
