@@ -280,7 +280,7 @@ static std::map<std::string, fp8_package_code> connect(const Library &library) {
   return code;
 }
 
-static nlohmann::json parseManifest(const std::string &path) {
+static nlohmann::json parseJSON(const std::string &path) {
   try {
     return nlohmann::json::parse(readTextFile(path));
   } catch (const nlohmann::json::parse_error &error) {
@@ -295,7 +295,7 @@ fp8_package::fp8_package(const std::string &directory) {
   if (!fileExists(path))
     throw Error(FP8_ERROR_IO, str("expected a package in '", directory,
                                   "' but '", path, "' does not exist"));
-  nlohmann::json json = parseManifest(path);
+  nlohmann::json json = parseJSON(path);
   checkVersion(path, json);
   Entry manifest(path, json);
   checkCpu(manifest.at("target").at("cpu").get<std::string>(),
@@ -317,9 +317,13 @@ fp8_package::fp8_package(const std::string &directory) {
                   str("expected code for '", key, "' but got none"));
     addFunction(*this, function, code[key]);
   }
-  for (const Entry &text : manifest.at("texts").list())
-    texts[text.get<std::string>()] =
-        readTextFile(str(directory, "/", text.get<std::string>()));
+  for (const Entry &text : manifest.at("texts").list()) {
+    std::string name = text.get<std::string>(),
+                path = str(directory, "/", name);
+    if (name.size() > 5 && name.compare(name.size() - 5, 5, ".json") == 0)
+      parseJSON(path);
+    texts[name] = readTextFile(path);
+  }
   texts["fingerprint"] = manifest.at("fingerprint").get<std::string>();
 }
 

@@ -69,6 +69,7 @@ def export_weights(
 
     Raises ValueError if the package cannot export in this format and OSError if the files cannot be written.
     """
+    _check_step(step)
     with step._held(state) as memory:
         memory.gather()
         if step._is_first():
@@ -83,8 +84,14 @@ def export_weights(
             step._group.gather()
 
 
+def _check_step(step):
+    if not isinstance(step, Step):
+        raise TypeError(f"expected a step that fp8.compile or fp8.load has returned but got {type(step).__name__}")
+
+
 def evaluation_of(step):
     """Returns the function that evaluates the step's state; raises ValueError if there is none."""
+    _check_step(step)
     function = step._functions.package.function("eval")
     if function is None:
         raise ValueError("expected a step with an evaluation: fp8.compile(step, ..., evaluate=function) compiles one too")

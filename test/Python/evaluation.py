@@ -108,6 +108,9 @@ class BesideFP8Run(unittest.TestCase):
             evaluate(self.state)
         with self.assertRaisesRegex(TypeError, "expected the arguments that hold state, of state, batch, but got none"):
             evaluate(batches=held_out())
+        for call in (lambda: fp8.evaluate(steps.tupled, self.state, batches=held_out()), lambda: fp8.export_weights(steps.tupled, self.folder / "none", self.state)):
+            with self.assertRaisesRegex(TypeError, "expected a step that fp8.compile or fp8.load has returned but got function"):
+                call()
         plain = fp8.compile(steps.tupled, steps.state(), self.batch, recipe="none")
         with self.assertRaisesRegex(ValueError, "expected a step with an evaluation"):
             fp8.evaluate(plain, steps.state(), batches=held_out())

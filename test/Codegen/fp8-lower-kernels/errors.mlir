@@ -5,6 +5,15 @@ module {}
 
 // -----
 
+// expected-error @+1 {{expected kernels and a schedule but got none; run fp8-kernels first}}
+module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-gnu", cpu = "x86-64-v3", features = "", vector_bits = 256>} {
+  func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+    return %x : tensor<8xf32>
+  }
+}
+
+// -----
+
 module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-gnu", cpu = "x86-64-v3", features = "", vector_bits = 256>} {
   // expected-error @+1 {{expected a body and a plan: run --fp8-plan-tiles first}}
   fp8.kernel @k(update %x: memref<8xf32>) domain = [] {

@@ -59,6 +59,12 @@ public:
     FailureOr<CPUTargetAttr> attr = targetOf(module);
     if (failed(attr))
       return signalPassFailure();
+    if (module.getOps<KernelOp>().empty() &&
+        module.getOps<ScheduleOp>().empty()) {
+      module.emitError("expected kernels and a schedule but got none; run "
+                       "fp8-kernels first");
+      return signalPassFailure();
+    }
     TargetInfo target = TargetInfo::of(*attr);
     for (auto schedule : module.getOps<ScheduleOp>())
       storeBooleansAsBytes(schedule);

@@ -765,13 +765,31 @@ static void emitStateRemark(Location loc, const StateDecision &decision) {
     diag << "; " << note;
 }
 
+/// Checks that each path that the recipe keeps is one of a parameter.
+static LogicalResult checkKept(func::FuncOp function,
+                               ArrayRef<StateDecision> decisions,
+                               ArrayRef<std::string> globs) {
+  for (const std::string &glob : globs)
+    if (llvm::none_of(decisions, [&](const StateDecision &decision) {
+          return matchesPath(glob, decision.kind == "parameter"
+                                       ? decision.path
+                                       : decision.parameter);
+        }))
+      return function.emitError()
+             << "expected the path '" << glob
+             << "' of optimizer.keep to match a parameter of the step, but it "
+                "matches none";
+  return success();
+}
+
 LogicalResult StoreState::store(func::FuncOp function, const Recipe &recipe) {
   if (!replacesState(function))
     return success();
   if (failed(Signature::fromAttributes(function)))
     return failure();
   StateStorer storer(function, recipe);
-  if (failed(storer.run()))
+  if (failed(storer.run()) ||
+      failed(checkKept(function, storer.decisions, recipe.optimizer.keep)))
     return failure();
   DenseMap<unsigned, Attribute> verdicts;
   for (const StateDecision &decision : storer.decisions) {
