@@ -87,6 +87,32 @@ static void forEachSource(Value value, const ValueSet &carried,
   forEachSource(value, visit);
 }
 
+void fp8::forEachPassage(OpOperand &use, function_ref<void(Value)> visit) {
+  Operation *op = use.getOwner();
+  unsigned i = use.getOperandNumber();
+  if (isa<stablehlo::WhileOp>(op)) {
+    visit(op->getResult(i));
+    for (Region &region : op->getRegions())
+      visit(region.getArgument(i));
+    return;
+  }
+  if (isa<stablehlo::OptimizationBarrierOp>(op)) {
+    visit(op->getResult(i));
+    return;
+  }
+  if (op->hasTrait<OpTrait::IsTerminator>()) {
+    Operation *parent = op->getParentOp();
+    if (isa<stablehlo::IfOp, stablehlo::CaseOp>(parent))
+      visit(parent->getResult(i));
+    if (isa<stablehlo::WhileOp>(parent) &&
+        op->getParentRegion() == &parent->getRegion(1)) {
+      visit(parent->getResult(i));
+      for (Region &region : parent->getRegions())
+        visit(region.getArgument(i));
+    }
+  }
+}
+
 ValueSet fp8::sliceOf(ArrayRef<Value> roots, const ValueSet &carried,
                       const ValueSet &barred) {
   ValueSet seen(roots.begin(), roots.end());

@@ -13,34 +13,6 @@ bool fp8::isKeyType(Type type) {
           tensor.getShape() == ArrayRef<int64_t>{4});
 }
 
-/// Calls `visit` with every value that `use` passes its value on to unchanged:
-/// into a region, or out of one.
-static void forEachPassage(OpOperand &use, function_ref<void(Value)> visit) {
-  Operation *op = use.getOwner();
-  unsigned i = use.getOperandNumber();
-  if (isa<stablehlo::WhileOp>(op)) {
-    visit(op->getResult(i));
-    for (Region &region : op->getRegions())
-      visit(region.getArgument(i));
-    return;
-  }
-  if (isa<stablehlo::OptimizationBarrierOp>(op)) {
-    visit(op->getResult(i));
-    return;
-  }
-  if (op->hasTrait<OpTrait::IsTerminator>()) {
-    Operation *parent = op->getParentOp();
-    if (isa<stablehlo::IfOp, stablehlo::CaseOp>(parent))
-      visit(parent->getResult(i));
-    if (isa<stablehlo::WhileOp>(parent) &&
-        op->getParentRegion() == &parent->getRegion(1)) {
-      visit(parent->getResult(i));
-      for (Region &region : parent->getRegions())
-        visit(region.getArgument(i));
-    }
-  }
-}
-
 bool fp8::drawsBits(Value key) {
   if (!isKeyType(key.getType()))
     return false;

@@ -16,6 +16,7 @@
 
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 
+#include "OptimizerDots.h"
 #include "Origins.h"
 #include "ValueFlow.h"
 
@@ -138,6 +139,8 @@ struct Analyzer {
   /// The ops that compute the loss, and those that compute the next parameters
   /// and the state of the optimizer.
   DenseSet<Operation *> forwardSlice, updateSlice;
+  /// Dots of the optimizer.
+  DenseSet<Operation *> optimizerDots;
 };
 } // namespace
 
@@ -180,6 +183,8 @@ void Analyzer::findForwardSlice() {
   if (hasLoss)
     addForwardOfOtherLosses();
   updateSlice = getSlice(states, /*throughSteps=*/true);
+  if (hasLoss)
+    optimizerDots = findOptimizerDots(function, origins, forwardSlice);
 }
 
 /// Adds the forward pass of losses that are not returned, which are only
@@ -402,8 +407,9 @@ struct Analyzer::WeightDot {
   Value weight, other;
   ArrayRef<int64_t> weightDims, otherDims, otherBatch;
   SmallVector<Value> weightChain, otherChain;
-  /// The dimensions of the weight's root that are contracted, without those that
-  /// run over the taps of windows: a convolution and its dgrad contract these.
+  /// The dimensions of the weight's root that are contracted, without those
+  /// that run over the taps of windows: a convolution and its dgrad contract
+  /// these.
   llvm::SmallBitVector contracted;
   Value weightRoot() const { return weightChain.back(); }
   Value otherRoot() const { return otherChain.back(); }
@@ -825,6 +831,10 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
       (matchWgrad(index, true) || matchWgrad(index, false) ||
        matchWgradByGradient(index, true) || matchWgradByGradient(index, false)))
     return;
+  if (optimizerDots.contains(dot)) {
+    info.why = "not a linear layer: follows from the optimizer's state";
+    return;
+  }
   if (!dot.getDotDimensionNumbers().getLhsBatchingDimensions().empty()) {
     info.role = DotRole::Attention;
     return;
