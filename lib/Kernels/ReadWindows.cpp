@@ -14,6 +14,15 @@ namespace mlir::fp8 {
 using namespace mlir;
 using namespace mlir::fp8;
 
+/// Whether some index depends on several loops.
+static bool hasSums(AffineMap map) {
+  return llvm::any_of(map.getResults(), [&](AffineExpr expr) {
+    return llvm::count_if(llvm::seq(map.getNumDims()), [&](unsigned loop) {
+             return expr.isFunctionOfDim(loop);
+           }) > 1;
+  });
+}
+
 /// Returns the op that makes windows if `value` is such: copies of elements at
 /// sums of indices.
 static linalg::GenericOp getWindows(Value value) {
@@ -24,8 +33,7 @@ static linalg::GenericOp getWindows(Value value) {
           copy.getBody()->getArgument(0))
     return nullptr;
   SmallVector<AffineMap> maps = copy.getIndexingMapsArray();
-  return maps[1].isIdentity() && !maps[0].isProjectedPermutation() ? copy
-                                                                   : nullptr;
+  return maps[1].isIdentity() && hasSums(maps[0]) ? copy : nullptr;
 }
 
 /// Lets the dot read the elements from where the windows are copied from.
@@ -35,7 +43,9 @@ static bool readInPlace(linalg::GenericOp dot, unsigned operand) {
     return false;
   SmallVector<AffineMap> maps = dot.getIndexingMapsArray();
   maps[operand] = windows.getIndexingMapsArray()[0].compose(maps[operand]);
-  if (!isLinearMap(maps[operand]))
+  // Each loop needs an operand that says how far it runs.
+  if (!isLinearMap(maps[operand]) ||
+      !inversePermutation(concatAffineMaps(maps, dot.getContext())))
     return false;
   dot->setOperand(operand, windows.getDpsInputs()[0]);
   dot.setIndexingMapsAttr(Builder(dot).getAffineMapArrayAttr(maps));

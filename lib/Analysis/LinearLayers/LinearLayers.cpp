@@ -584,7 +584,10 @@ void Analyzer::classifyWithWeight(unsigned index) {
   for (auto [i, layer] : llvm::enumerate(layers)) {
     if (layer.weight != numbers.get(own.weightRoot()))
       continue;
-    if (layer.weightContracted == own.contracted)
+    // With one feature on both sides nothing but taps is contracted.
+    if (layer.weightContracted == own.contracted &&
+        (own.contracted.any() ||
+         layer.activation == numbers.get(own.otherRoot())))
       same.push_back(i);
     // Experts are contracted by both.
     else if (!layer.weightContracted.anyCommon(own.contracted) ||

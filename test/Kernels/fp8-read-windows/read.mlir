@@ -65,3 +65,68 @@ func.func @others(%x: tensor<9x16xf32>, %w: tensor<2x16x4xf32>, %zero: tensor<8x
   } -> tensor<8x4xf32>
   return %2, %0 : tensor<8x4xf32>, tensor<8x2x16xf32>
 }
+
+// -----
+
+#copy = affine_map<(o, k, c) -> (o + k, c)>
+#all = affine_map<(o, k, c) -> (o, k, c)>
+#image = affine_map<(o, f, k, c) -> (o, k, c)>
+#kernel = affine_map<(o, f, k, c) -> (f, k, c)>
+#result = affine_map<(o, f, k, c) -> (o, f)>
+
+// Windows of both operands: one of them is copied, or no operand would say how far
+// the taps run.
+// CHECK-LABEL: func @both(
+// CHECK: %[[COPY:.*]] = linalg.generic {{.*}} ins(%arg1
+// CHECK: linalg.generic {{.*}} ins(%arg0, %[[COPY]] : tensor<9x16xf32>, tensor<4x2x16xf32>)
+func.func @both(%x: tensor<9x16xf32>, %y: tensor<5x16xf32>, %zero: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %e = tensor.empty() : tensor<8x2x16xf32>
+  %0 = linalg.generic {indexing_maps = [#copy, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<9x16xf32>) outs(%e : tensor<8x2x16xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  } -> tensor<8x2x16xf32>
+  %f = tensor.empty() : tensor<4x2x16xf32>
+  %1 = linalg.generic {indexing_maps = [#copy, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%y : tensor<5x16xf32>) outs(%f : tensor<4x2x16xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  } -> tensor<4x2x16xf32>
+  %2 = linalg.generic {indexing_maps = [#image, #kernel, #result], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%0, %1 : tensor<8x2x16xf32>, tensor<4x2x16xf32>) outs(%zero : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<8x4xf32>
+  return %2 : tensor<8x4xf32>
+}
+
+// -----
+
+#reverse = affine_map<(i, j) -> (i, 15 - j)>
+#all = affine_map<(i, j) -> (i, j)>
+#rows = affine_map<(o, f, k) -> (o, k)>
+#columns = affine_map<(o, f, k) -> (f, k)>
+#result = affine_map<(o, f, k) -> (o, f)>
+
+// Other copies are no windows.
+// CHECK-LABEL: func @reversed(
+// CHECK: %[[COPY:.*]] = linalg.generic {{.*}} ins(%arg0
+// CHECK: linalg.generic {{.*}} ins(%[[COPY]], %arg1
+func.func @reversed(%x: tensor<8x16xf32>, %w: tensor<4x16xf32>, %zero: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %e = tensor.empty() : tensor<8x16xf32>
+  %0 = linalg.generic {indexing_maps = [#reverse, #all], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  } -> tensor<8x16xf32>
+  %1 = linalg.generic {indexing_maps = [#rows, #columns, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%0, %w : tensor<8x16xf32>, tensor<4x16xf32>) outs(%zero : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}

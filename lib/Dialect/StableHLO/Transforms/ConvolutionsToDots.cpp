@@ -75,6 +75,7 @@ public:
   Value build();
 
 private:
+  void readReversedKernel();
   Value sliceImage(Value image);
   Value turnKernel(Value kernel);
   Value makeWindows(Value image);
@@ -86,6 +87,8 @@ private:
   ConvolutionOp op;
   stablehlo::ConvDimensionNumbersAttr numbers;
   OpBuilder builder;
+  /// The kernel as it was before it was reversed.
+  Value kernel;
   SmallVector<Window> windows;
   SmallVector<Kind> kinds;
 
@@ -125,8 +128,11 @@ static bool isContracted(Kind kind) {
 static Kind kindOf(const Window &w) {
   bool isPlain = w.low == 0 && w.imageDilation == 1;
   if (w.kernel == 1) {
-    // Padding makes zeros of a result that is not sliced.
-    if (w.stride == 1 && w.low >= 0 && w.high >= 0)
+    // A dilated image is one result of its elements, with zeros between them.
+    // (Zeros around would hide that a result is the gradient of a kernel.)
+    bool isPadded = w.low > 0 || w.high > 0;
+    if (w.stride == 1 && w.low >= 0 && w.high >= 0 &&
+        (w.imageDilation > 1 || !isPadded))
       return Kind::Pointwise;
     if (isPlain && w.high <= 0)
       return Kind::Strided;
@@ -145,6 +151,25 @@ static Kind kindOf(const Window &w) {
       w.kernelDilation == 1 && w.low == w.kernel - 1 && w.high == w.kernel - 1)
     return Kind::Spread;
   return Kind::Windows;
+}
+
+/// Reads a kernel that has been reversed as it was, and its windows backwards:
+/// so the kernel of a gradient is the parameter itself.
+void DotBuilder::readReversedKernel() {
+  kernel = op.getRhs();
+  auto numberOf = [&](int64_t dim) {
+    return numberIn(numbers.getKernelSpatialDimensions(), dim);
+  };
+  while (auto reverse = kernel.getDefiningOp<stablehlo::ReverseOp>()) {
+    if (!llvm::all_of(reverse.getDimensions(),
+                      [&](int64_t dim) { return numberOf(dim).has_value(); }))
+      return;
+    for (int64_t dim : reverse.getDimensions()) {
+      Window &window = windows[*numberOf(dim)];
+      window.isReversed = !window.isReversed;
+    }
+    kernel = reverse.getOperand();
+  }
 }
 
 bool DotBuilder::readWindows() {
@@ -177,6 +202,9 @@ bool DotBuilder::readWindows() {
                   entry(op.getRhsDilation(), i),
                   op.getWindowReversal() && (*op.getWindowReversal())[i]};
     windows.push_back(window);
+  }
+  readReversedKernel();
+  for (const Window &window : windows) {
     kinds.push_back(kindOf(window));
     if (kinds.back() == Kind::Windows && !isNarrow)
       return false;
@@ -207,28 +235,16 @@ Value DotBuilder::sliceImage(Value image) {
                                     steps);
 }
 
-/// Reverses the dimensions of the kernel whose windows run backwards; a kernel
-/// that has been reversed already is read as it was. Windows with several taps
-/// are reversed instead of the kernel.
+/// Reverses the dimensions of the kernel that are spread forwards.
 Value DotBuilder::turnKernel(Value kernel) {
-  llvm::SmallDenseSet<int64_t> turned;
+  SmallVector<int64_t> turned;
   for (auto [i, dim] : llvm::enumerate(numbers.getKernelSpatialDimensions()))
     if (kinds[i] == Kind::Spread && !windows[i].isReversed)
-      turned.insert(dim);
-  if (auto reverse = kernel.getDefiningOp<stablehlo::ReverseOp>()) {
-    for (int64_t dim : reverse.getDimensions())
-      if (shapeOf(kernel)[dim] != 1 && !turned.erase(dim))
-        turned.insert(dim);
-    kernel = reverse.getOperand();
-  }
-  for (auto [i, dim] : llvm::enumerate(numbers.getKernelSpatialDimensions()))
-    if (kinds[i] == Kind::Windows && turned.erase(dim))
-      windows[i].isReversed = !windows[i].isReversed;
+      turned.push_back(dim);
   if (turned.empty())
     return kernel;
-  SmallVector<int64_t> dims(turned.begin(), turned.end());
-  llvm::sort(dims);
-  return stablehlo::ReverseOp::create(builder, op.getLoc(), kernel, dims);
+  llvm::sort(turned);
+  return stablehlo::ReverseOp::create(builder, op.getLoc(), kernel, turned);
 }
 
 static Value reshape(OpBuilder &builder, Location loc, Value value,
@@ -399,7 +415,8 @@ Value DotBuilder::padResult(Value result) {
 }
 
 Value DotBuilder::build() {
-  Value image = sliceImage(op.getLhs()), kernel = turnKernel(op.getRhs());
+  Value image = sliceImage(op.getLhs());
+  kernel = turnKernel(kernel);
   placeImage(image);
   placeKernel(kernel);
   SmallVector<int64_t> shape;
@@ -490,12 +507,15 @@ static ConvolutionOp moveFeaturesLast(ConvolutionOp op) {
   return last;
 }
 
-/// Erases an op that nothing reads, and the reverse that made its kernel.
+/// Erases an op that nothing reads, and the reverses that made its kernel.
 static void eraseUnread(ConvolutionOp op) {
   Operation *kernel = op.getRhs().getDefiningOp();
   op.erase();
-  if (isa_and_nonnull<stablehlo::ReverseOp>(kernel) && kernel->use_empty())
-    kernel->erase();
+  while (isa_and_nonnull<stablehlo::ReverseOp>(kernel) && kernel->use_empty()) {
+    Operation *reversed = kernel;
+    kernel = kernel->getOperand(0).getDefiningOp();
+    reversed->erase();
+  }
 }
 
 namespace {

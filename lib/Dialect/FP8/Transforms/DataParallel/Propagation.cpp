@@ -658,8 +658,7 @@ LogicalResult Propagation::visitConvolution(stablehlo::ConvolutionOp op) {
   // contracted.
   if (isRow(lhs, dims.getInputFeatureDimension()) &&
       isRow(rhs, dims.getKernelInputFeatureDimension()) &&
-      lhs.rows[0].size == rhs.rows[0].size && op.getFeatureGroupCount() == 1 &&
-      op.getBatchGroupCount() == 1)
+      lhs.rows[0].size == rhs.rows[0].size && op.getFeatureGroupCount() == 1)
     return assign(op, sumOf(0));
   return emitRowError(
       op, "it is a convolution over rows, or with rows as its kernel");

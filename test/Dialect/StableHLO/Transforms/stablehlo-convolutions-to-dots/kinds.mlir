@@ -207,3 +207,37 @@ func.func @patches_features_first(%x: tensor<2x3x8x6xf32>, %w: tensor<16x3x2x2xf
     : (tensor<2x3x8x6xf32>, tensor<16x3x2x2xf32>) -> tensor<2x16x4x3xf32>
   return %0 : tensor<2x16x4x3xf32>
 }
+
+// A kernel that is reversed twice is read as it was, and so is one that is reversed
+// for a window over all of the image.
+// CHECK-LABEL: @reversed_twice
+// CHECK-NOT: stablehlo.reverse
+// CHECK: fp8.windows %arg0 {{.*}} reversed = [false] : tensor<2x8x3xf32> -> tensor<2x6x3x3xf32>
+// CHECK: fp8.windows %arg2 {{.*}} sizes = [3] {{.*}} reversed = [true] : tensor<2x3x3xf32> -> tensor<2x1x3x3xf32>
+func.func @reversed_twice(%x: tensor<2x8x3xf32>, %w: tensor<3x3x16xf32>, %y: tensor<2x3x3xf32>) -> (tensor<2x6x16xf32>, tensor<2x1x16xf32>) {
+  %r = stablehlo.reverse %w, dims = [0] : tensor<3x3x16xf32>
+  %rr = stablehlo.reverse %r, dims = [0] : tensor<3x3x16xf32>
+  %0 = stablehlo.convolution(%x, %rr) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+    window = {stride = [1], pad = [[0, 0]], lhs_dilate = [1], rhs_dilate = [1], reverse = [false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x8x3xf32>, tensor<3x3x16xf32>) -> tensor<2x6x16xf32>
+  %1 = stablehlo.convolution(%y, %r) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+    window = {stride = [1], pad = [[0, 0]], lhs_dilate = [1], rhs_dilate = [1], reverse = [false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x3x3xf32>, tensor<3x3x16xf32>) -> tensor<2x1x16xf32>
+  return %0, %1 : tensor<2x6x16xf32>, tensor<2x1x16xf32>
+}
+
+// The gradient of a kernel over an image of one pixel is the dot itself, without a
+// pad behind it.
+// CHECK-LABEL: @one_pixel_of_kernel
+// CHECK: fp8.windows %arg0 dims = [1] sizes = [1] {{.*}} low = [1] high = [1] {{.*}} -> tensor<2x3x1x3xf32>
+// CHECK: stablehlo.dot_general {{.*}} -> tensor<3x3x16xf32>
+// CHECK-NOT: stablehlo.pad
+func.func @one_pixel_of_kernel(%x: tensor<2x1x3xf32>, %dy: tensor<2x1x16xf32>) -> tensor<3x3x16xf32> {
+  %0 = stablehlo.convolution(%x, %dy) dim_numbers = [f, 0, b]x[i, 0, o]->[0, b, f],
+    window = {stride = [1], pad = [[1, 1]], lhs_dilate = [1], rhs_dilate = [1], reverse = [false]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x1x3xf32>, tensor<2x1x16xf32>) -> tensor<3x3x16xf32>
+  return %0 : tensor<3x3x16xf32>
+}
