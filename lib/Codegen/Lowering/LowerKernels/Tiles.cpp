@@ -139,11 +139,13 @@ Operation *KernelLowering::cloneIrregular(Operation *nest) {
 bool KernelLowering::readsOwnTile(linalg::GenericOp op, unsigned input) const {
   const Local &local = locals.find(op.getDpsInputs()[input])->second;
   AffineMap map = op.getIndexingMapsArray()[input];
-  for (auto [i, dim] : llvm::enumerate(taskDims(op)))
-    if (dim >= 0)
-      if (auto position = plainPosition(map, dim);
-          position && local.domainLoop[*position] != static_cast<int>(i))
-        return false;
+  for (auto [i, dim] : llvm::enumerate(taskDims(op))) {
+    if (dim < 0 || !map.isFunctionOfDim(dim))
+      continue;
+    std::optional<unsigned> position = plainPosition(map, dim);
+    if (!position || local.domainLoop[*position] != static_cast<int>(i))
+      return false;
+  }
   return true;
 }
 

@@ -287,8 +287,8 @@ int64_t WindowsOp::getResultDim(int64_t dim) {
 }
 
 bool WindowsOp::isTap(int64_t dim) {
-  return llvm::any_of(
-      getDims(), [&](int64_t d) { return getResultDim(d) + 1 == dim; });
+  return llvm::any_of(getDims(),
+                      [&](int64_t d) { return getResultDim(d) + 1 == dim; });
 }
 
 /// Returns how many windows there are along a dimension of `extent` elements.
@@ -314,8 +314,7 @@ LogicalResult WindowsOp::verify() {
                             {"interior", getInterior()}})
     if (list.size() != dims.size())
       return emitOpError() << "expected '" << name << "' to have "
-                           << dims.size() << " numbers but got "
-                           << list.size();
+                           << dims.size() << " numbers but got " << list.size();
   if (getReversed().size() != dims.size())
     return emitOpError() << "expected 'reversed' to have " << dims.size()
                          << " flags but got " << getReversed().size();

@@ -162,7 +162,8 @@ def ConvolutionsToDots : Pass<"stablehlo-convolutions-to-dots"> {
     linear layers then, and are quantized. Along a spatial dimension whose window
     is one element (also with strides), covers the image, or is as long as the
     stride, the image is only reshaped; along others `fp8.windows` splits it, after
-    its features became the last dimension. The order of sums may change. Convolutions in groups, of integers or of f64 stay.
+    its features became the last dimension. The order of sums may change.
+    Convolutions in groups, of integers or of f64 stay.
 
     Example: patches of 4x4 pixels.
 
