@@ -25,8 +25,9 @@ static constexpr int64_t kMostOfDot = 128, kMostKept = 1 << 14,
                          kMostBlockWork = 1 << 17;
 /// Work (iterations) below which parallelism does not matter.
 static constexpr int64_t kSmallWork = 1 << 14;
-/// The elements of a line of the cache, as f32.
-static constexpr int64_t kLine = 16;
+/// The elements of a line of the cache, as f32, and the fewest lines of columns
+/// that a joined kernel may be divided by.
+static constexpr int64_t kLine = 16, kMinLines = 8;
 /// How many times as many elements a producer has as a consumer has iterations
 /// that is not worth a part of its tasks.
 static constexpr int64_t kMuchMore = 16;
@@ -423,7 +424,7 @@ bool KernelGroups::isWorthJoining(const KernelGroup &producer,
     return false;
   auto losesLines = [&](const KernelGroup &group, ArrayRef<unsigned> kept) {
     return kept.size() < group.domain.size() &&
-           countLines(group, kept) < std::min(kMinTasks, volume(group.domain));
+           countLines(group, kept) < std::min(kMinLines, volume(group.domain));
   };
   if (!small && !forBlocks &&
       (losesLines(producer, ofProducer) || losesLines(consumer, ofConsumer)))

@@ -34,7 +34,7 @@ func.func @narrow(%x: tensor<512x64xf32>, %zero: tensor<64xf32>) -> (tensor<512x
 #rows = affine_map<(i, j) -> (i, j)>
 #column = affine_map<(i, j) -> (j)>
 
-// Sixteen lines are enough for sixteen tasks.
+// Sixteen lines are enough.
 // CHECK-LABEL: func.func @wide
 // CHECK-COUNT-1: fp8.launch
 // CHECK: fp8.kernel {{.*}} domain = [256]
