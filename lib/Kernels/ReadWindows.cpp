@@ -2,9 +2,9 @@
 
 #include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Passes.h"
+#include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Builders.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_READWINDOWS
@@ -27,10 +27,7 @@ static bool hasSums(AffineMap map) {
 /// sums of indices.
 static linalg::GenericOp getWindows(Value value) {
   auto copy = value.getDefiningOp<linalg::GenericOp>();
-  if (!copy || copy.getNumReductionLoops() != 0 ||
-      copy.getNumDpsInputs() != 1 || copy.getNumDpsInits() != 1 ||
-      copy.getBody()->getTerminator()->getOperand(0) !=
-          copy.getBody()->getArgument(0))
+  if (!copy || !isCopy(copy))
     return nullptr;
   SmallVector<AffineMap> maps = copy.getIndexingMapsArray();
   return maps[1].isIdentity() && hasSums(maps[0]) ? copy : nullptr;
@@ -48,7 +45,7 @@ static bool readInPlace(linalg::GenericOp dot, unsigned operand) {
       !inversePermutation(concatAffineMaps(maps, dot.getContext())))
     return false;
   dot->setOperand(operand, windows.getDpsInputs()[0]);
-  dot.setIndexingMapsAttr(Builder(dot).getAffineMapArrayAttr(maps));
+  setIndexingMap(dot->getOpOperand(operand), maps[operand]);
   if (windows->use_empty())
     windows.erase();
   return true;

@@ -73,12 +73,15 @@ std::optional<unsigned> fp8::plainPosition(AffineMap map, unsigned dim) {
   return position;
 }
 
-bool fp8::isTranspose(linalg::GenericOp op) {
-  if (op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || !allParallel(op))
-    return false;
+bool fp8::isCopy(linalg::GenericOp op) {
   Block *body = op.getBody();
-  if (body->getTerminator()->getOperand(0) != body->getArgument(0) ||
-      !isFormat(body->getArgument(0).getType()))
+  return op.getNumDpsInputs() == 1 && op.getNumDpsInits() == 1 &&
+         allParallel(op) &&
+         body->getTerminator()->getOperand(0) == body->getArgument(0);
+}
+
+bool fp8::isTranspose(linalg::GenericOp op) {
+  if (!isCopy(op) || !isFormat(op.getBody()->getArgument(0).getType()))
     return false;
   Value output = op.getOutputs()[0];
   bool isShared = llvm::any_of(output.getUsers(), [&](Operation *user) {

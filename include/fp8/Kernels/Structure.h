@@ -52,6 +52,9 @@ bool allParallel(linalg::LinalgOp op);
 /// if there is none or if another result uses that loop.
 std::optional<unsigned> plainPosition(AffineMap map, unsigned dim);
 
+/// Returns true if all that `op` does is to copy elements of its only input.
+bool isCopy(linalg::GenericOp op);
+
 /// Returns true if all that `op` does is to copy an FP8 payload to an argument
 /// of its kernel, in an order of dimensions in which another one is contiguous,
 /// and if no other structured op of the kernel accesses that argument.

@@ -9,7 +9,6 @@
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
@@ -62,19 +61,13 @@ struct WindowsLowering : OpConversionPattern<WindowsOp> {
   LogicalResult
   matchAndRewrite(WindowsOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    auto type = cast<RankedTensorType>(op.getType());
     Value input = padInput(rewriter, op, adaptor.getInput());
-    Value empty = tensor::EmptyOp::create(rewriter, loc, type.getShape(),
-                                          type.getElementType());
-    SmallVector<utils::IteratorType> loops(type.getRank(),
-                                           utils::IteratorType::parallel);
-    rewriter.replaceOpWithNewOp<linalg::GenericOp>(
-        op, type, input, empty,
-        ArrayRef{getPlaces(op), rewriter.getMultiDimIdentityMap(loops.size())},
-        loops, [](OpBuilder &b, Location loc, ValueRange args) {
-          linalg::YieldOp::create(b, loc, args[0]);
-        });
+    rewriter.replaceOp(op,
+                       elementwise(rewriter, op.getLoc(),
+                                   cast<RankedTensorType>(op.getType()), input,
+                                   getPlaces(op), [](Body &, ValueRange args) {
+                                     return SmallVector<Value>{args[0]};
+                                   }));
     return success();
   }
 };

@@ -145,13 +145,10 @@ static linalg::GenericOp writeInOrderOf(linalg::GenericOp reader,
 void AttentionOutliner::foldCopies() {
   for (auto copy :
        llvm::make_early_inc_range(body.getOps<linalg::GenericOp>())) {
-    auto dot = copy.getNumDpsInputs() == 1
+    auto dot = isCopy(copy)
                    ? copy.getInputs()[0].getDefiningOp<linalg::GenericOp>()
                    : linalg::GenericOp();
-    auto yield = cast<linalg::YieldOp>(copy.getBody()->getTerminator());
-    if (!dot || !isDot(dot) || !dot->hasOneUse() || !allParallel(copy) ||
-        copy->getNumResults() != 1 ||
-        yield.getOperand(0) != copy.getBody()->getArgument(0))
+    if (!dot || !isDot(dot) || !dot->hasOneUse())
       continue;
     linalg::GenericOp transposed = writeInOrderOf(copy, dot);
     if (!transposed)

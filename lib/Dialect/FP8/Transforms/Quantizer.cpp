@@ -230,11 +230,10 @@ void Quantizer::addOperand(Operand &operand, const OperandPlan &plan,
     Group &group = groups.emplace_back();
     group.recipe = recipe;
     group.root = chain.front();
-    group.point = getBeforeWindows(chain);
+    group.point = operand.value;
     group.tile = tile;
     if (perTensor)
-      group.tile.assign(cast<RankedTensorType>(group.point.getType()).getRank(),
-                        ScaledType::kWhole);
+      group.moveTo(getBeforeWindows(chain));
     group.isWeight = plan.isWeight;
     group.overRanks = plan.overRanks;
     group.copy = plan.copy;
@@ -258,9 +257,7 @@ void Quantizer::addOperand(Operand &operand, const OperandPlan &plan,
   while (length < common.size() && length < chain.size() &&
          common[length] == chain[length])
     ++length;
-  it->point = common[length - 1];
-  it->tile.assign(cast<RankedTensorType>(it->point.getType()).getRank(),
-                  ScaledType::kWhole);
+  it->moveTo(common[length - 1]);
 }
 
 void Quantizer::add(const DotPlan &plan) {

@@ -83,6 +83,13 @@ private:
     Value quantized = {};
     /// Other layouts of the payload, made on demand.
     DenseMap<Value, Value> views;
+
+    /// Quantizes another layout of the tensor, which has one scale.
+    void moveTo(Value layout) {
+      point = layout;
+      tile.assign(cast<RankedTensorType>(layout.getType()).getRank(),
+                  ScaledType::kWhole);
+    }
   };
   struct Dot {
     DotPlan plan;
