@@ -27,7 +27,6 @@ import numpy as np
 import steps
 
 STEPS = 4
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def batch(number):
@@ -179,8 +178,10 @@ class Case(unittest.TestCase):
         return [sys.executable, __file__, "--program", name, self.folder, *options]
 
     def by_mpi(self, command, good=True, ranks=2):
-        oversubscribe = ["--oversubscribe"] if "openmpi" in LAUNCHER else []
-        run = subprocess.run([str(part) for part in [LAUNCHER, *oversubscribe, "-n", ranks, *command]], env=os.environ | AS_ROOT, capture_output=True, text=True, timeout=300)
+        import fp8_testing
+
+        command, environment = fp8_testing.launched(LAUNCHER, ranks, command)
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
         self.assertEqual(run.returncode == 0, good, run.stdout[-2000:] + run.stderr[-4000:])
         return run.stderr
 

@@ -1,12 +1,16 @@
 """Shared by the Python tests and the benchmarks: exports the example model in any size, runs
 fp8-run, and reads its output files."""
 
+import atexit
+import functools
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -213,13 +217,26 @@ def run(command, check=True, timeout=600, **kwargs):
     return result
 
 
-def on_ranks(launcher, ranks, command):
-    """Returns the command that runs a command of fp8-run or fp8-train on several ranks, and its environment. One rank needs no launcher."""
-    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+@functools.cache
+def launcher_environment():
+    """Returns what a launcher needs to run as root, and beside others. Open MPI's removes the folder of its sessions at its end if it
+    is empty, although another launcher may be about to use it (open-mpi/ompi#8510): every process has its own folder here."""
+    sessions = tempfile.mkdtemp(prefix="fp8-")
+    atexit.register(shutil.rmtree, sessions, ignore_errors=True)
+    return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": sessions}
+
+
+def launched(launcher, ranks, command):
+    """Returns the command that runs a command on several ranks, and its environment. One rank needs no launcher."""
     if ranks > 1:
         oversubscribe = ["--oversubscribe"] if "openmpi" in str(launcher) else []
-        command = [launcher, *oversubscribe, "-n", ranks, *command, "--data-parallel"]
-    return command, os.environ | allowed
+        command = [launcher, *oversubscribe, "-n", ranks, *command]
+    return [str(part) for part in command], os.environ | launcher_environment()
+
+
+def on_ranks(launcher, ranks, command):
+    """Does the same for a command of fp8-run or fp8-train."""
+    return launched(launcher, ranks, [*command, "--data-parallel"] if ranks > 1 else command)
 
 
 def run_cases(cases, names, fixture, before=lambda: None):

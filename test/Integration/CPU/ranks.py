@@ -318,7 +318,7 @@ class Fixture:
         command = [self.fp8_run, step, "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
                    "--steps", steps, "--threads", 1, "--out", out, *options, *t.quick_options]  # fmt: skip
         command, environment = t.on_ranks(self.launcher, ranks, command)
-        return subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
     def run(self, folder, ranks, recipe, *options, steps=STEPS, name="", resume=False):
         """Returns the losses, and the state after the last step."""
