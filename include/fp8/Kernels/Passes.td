@@ -347,7 +347,9 @@ def FormKernels : Pass<"fp8-form-kernels", "::mlir::ModuleOp"> {
     the joined kernel reads only what it wrote itself: the loops that both share
     are the kernel's domain, which codegen divides into tasks; `fp8.task_dims` on
     an op says which of its loops run over the domain. A kernel holds at most one
-    contraction, as its first op; the ops after it are its epilogue.
+    contraction, as its first op; the ops after it are its epilogue. Ops do not
+    join if that would divide a large value into columns of few lines of the
+    cache, or into columns at all for the sake of a few values (a scale, a bias).
 
     A task of a CPU can have whole rows of a dot, or whole batches, which stay in a
     cache; a few tasks are enough. A block of a GPU has little memory, and a card

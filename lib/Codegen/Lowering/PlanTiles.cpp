@@ -30,6 +30,12 @@ constexpr int64_t kScratchBytes = 1 << 19;
 /// row.
 constexpr int64_t kRowBytes = 1024;
 
+/// The fewest elements in a row that a task of columns computes, which is eight
+/// lines of the cache.
+constexpr int64_t kColumnElements = 128;
+/// The fewest tasks that such wide columns may leave.
+constexpr int64_t kColumnTasks = 8;
+
 /// The number of tasks of a copy.
 constexpr int64_t kCopyTasks = 16;
 
@@ -99,21 +105,75 @@ static int64_t pointsOf(KernelOp kernel) {
   return std::max<int64_t>(points, 1);
 }
 
-static SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
-  ArrayRef<int64_t> domain = kernel.getDomain();
+/// Returns the iterations of all ops of a kernel.
+static int64_t workOf(KernelOp kernel) {
   int64_t work = 0;
   for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>())
     work += iterationVolume(generic);
+  return work;
+}
+
+/// Returns how many elements of the largest value that an op writes lie next to
+/// each other at one point of the domain, if the points along its last loop are
+/// columns: a dimension that is no loop of the domain is outside of it.
+static std::optional<int64_t> columnOf(linalg::GenericOp op) {
+  auto loops = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  OpOperand &output = op.getDpsInitsMutable()[0];
+  AffineMap map = op.getMatchingIndexingMap(&output);
+  std::optional<unsigned> place;
+  if (loops && !loops.empty())
+    place = plainPosition(map, loops.asArrayRef().back());
+  if (!place)
+    return std::nullopt;
+  ArrayRef<AffineExpr> outside = map.getResults().take_front(*place);
+  if (llvm::all_of(outside, [&](AffineExpr index) {
+        auto dim = dyn_cast<AffineDimExpr>(index);
+        return dim && llvm::is_contained(loops.asArrayRef(), dim.getPosition());
+      }))
+    return std::nullopt;
+  int64_t elements = 1;
+  auto type = cast<MemRefType>(output.get().getType());
+  for (int64_t extent : type.getShape().drop_front(*place + 1))
+    elements *= extent;
+  return elements;
+}
+
+/// Returns the fewest points along the last loop of the domain that leave lines
+/// of the cache whole, and enough tasks. The other loops are tiled already.
+static int64_t fewestColumns(KernelOp kernel, ArrayRef<int64_t> tile) {
+  std::optional<int64_t> elements;
+  int64_t largest = 0;
+  for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>()) {
+    int64_t size =
+        cast<MemRefType>(generic.getOutputs()[0].getType()).getNumElements();
+    if (size > largest) {
+      largest = size;
+      elements = columnOf(generic);
+    }
+  }
+  if (!elements)
+    return 1;
+  ArrayRef<int64_t> domain = kernel.getDomain();
+  int64_t tasks =
+      domain.back() * countTiles(domain.drop_back(), tile.drop_back());
+  return std::min(llvm::divideCeil(kColumnElements, *elements),
+                  llvm::divideCeil(tasks, kColumnTasks));
+}
+
+static SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
+  ArrayRef<int64_t> domain = kernel.getDomain();
   SmallVector<int64_t> tile(domain);
-  int64_t tasks = std::clamp<int64_t>(work / kTaskWork, 1, kMaxTasks);
+  int64_t tasks = std::clamp<int64_t>(workOf(kernel) / kTaskWork, 1, kMaxTasks);
   int64_t bytes = bufferBytes(kernel), points = pointsOf(kernel);
   tasks = std::max<int64_t>(tasks, llvm::divideCeil(bytes, kScratchBytes));
   for (unsigned i = 0; i < tile.size() && tasks > 1; ++i) {
     int64_t limit = llvm::divideCeil(domain[i], tasks);
     // Keep vectors whole if they do not run along rows of buffers.
-    if (i + 1 == tile.size() && bytes < kRowBytes * points)
+    bool isLast = i + 1 == tile.size();
+    if (isLast && bytes < kRowBytes * points)
       limit = llvm::alignTo(limit, 64);
-    tile[i] = tileSize(domain[i], std::max<int64_t>(limit, 1));
+    limit = std::max<int64_t>(limit, isLast ? fewestColumns(kernel, tile) : 1);
+    tile[i] = tileSize(domain[i], limit);
     tasks /= llvm::divideCeil(domain[i], tile[i]);
   }
   return tile;
@@ -255,11 +315,19 @@ static int64_t divisorUpTo(int64_t extent, int64_t limit) {
   return size;
 }
 
+/// Returns whether most of a kernel's work is that of its dot: else a tile of
+/// the dot's size may hold more of the other values than fits into the caches.
+static bool isMostlyDot(KernelOp kernel, linalg::GenericOp dot) {
+  return dot &&
+         (isAttention(kernel) || workOf(kernel) <= 2 * iterationVolume(dot));
+}
+
 SmallVector<int64_t> fp8::cpuTileOf(KernelOp kernel, int64_t threads) {
   linalg::GenericOp dot = contractionOf(kernel);
   SmallVector<int64_t> tile = kernel.getCopy() ? tileOfCopy(kernel)
-                              : dot ? tileOfContraction(kernel, dot, threads)
-                                    : tileOfElementwise(kernel);
+                              : isMostlyDot(kernel, dot)
+                                  ? tileOfContraction(kernel, dot, threads)
+                                  : tileOfElementwise(kernel);
   // No tile may span two slices, since slices have different owners.
   auto slices = kernel->getAttrOfType<IntegerAttr>(FP8Dialect::kSlicesAttrName);
   if (slices && !tile.empty())

@@ -143,7 +143,9 @@ struct DotOfTranspose : OpRewritePattern<stablehlo::DotGeneralOp> {
       return failure();
     bool changed = false;
     for (int side = 0; side < 2; ++side) {
-      auto transpose = operands[side].getDefiningOp<stablehlo::TransposeOp>();
+      auto convert = operands[side].getDefiningOp<stablehlo::ConvertOp>();
+      Value transposed = convert ? convert.getOperand() : operands[side];
+      auto transpose = transposed.getDefiningOp<stablehlo::TransposeOp>();
       if (!transpose)
         continue;
       Dims &batch = side ? dims.rhsBatch : dims.lhsBatch;
@@ -151,6 +153,10 @@ struct DotOfTranspose : OpRewritePattern<stablehlo::DotGeneralOp> {
       if (!stablehlo::readBeforeTranspose(transpose, batch, contract))
         continue;
       operands[side] = transpose.getOperand();
+      if (convert)
+        operands[side] = stablehlo::ConvertOp::create(
+            rewriter, convert.getLoc(), operands[side],
+            convert.getType().getElementType());
       changed = true;
     }
     if (!changed)

@@ -28,8 +28,8 @@ static constexpr int64_t kSmallWork = 1 << 14;
 /// The elements of a line of the cache, as f32, and the fewest lines of columns
 /// that a joined kernel may be divided by.
 static constexpr int64_t kLine = 16, kMinLines = 8;
-/// How many times as many elements a producer has as a consumer has iterations
-/// that is not worth a part of its tasks.
+/// How many times as many elements a group has as another one, which would take
+/// a part of its tasks, has iterations.
 static constexpr int64_t kMuchMore = 16;
 /// The most ops in a kernel without parallel loops. Without this limit, many
 /// small computations that share one value (the flags of an optimizer, the
@@ -375,6 +375,19 @@ LogicalResult KernelGroups::makeNeighbors(unsigned producer,
   }
 }
 
+/// Returns a node of a group that has the most elements, and the map of these.
+std::optional<std::pair<unsigned, AffineMap>>
+KernelGroups::findLargest(const KernelGroup &group) const {
+  for (unsigned node : group.nodes) {
+    auto generic = dyn_cast<linalg::GenericOp>(nodes[node].op);
+    if (generic && cast<RankedTensorType>(generic->getResult(0).getType())
+                           .getNumElements() == group.elements)
+      return std::pair(
+          node, generic.getIndexingMapMatchingResult(generic->getOpResult(0)));
+  }
+  return std::nullopt;
+}
+
 /// Returns into how many parts the `kept` loops of its domain divide a group,
 /// of which none is less than a line of the cache along the last dimension of
 /// its largest result: parts of columns would read every line several times.
@@ -383,23 +396,35 @@ int64_t KernelGroups::countLines(const KernelGroup &group,
   int64_t parts = 1;
   for (unsigned position : kept)
     parts *= group.domain[position];
-  for (unsigned node : group.nodes) {
-    auto generic = dyn_cast<linalg::GenericOp>(nodes[node].op);
-    if (!generic || cast<RankedTensorType>(generic->getResult(0).getType())
-                            .getNumElements() != group.elements)
-      continue;
-    AffineMap map =
-        generic.getIndexingMapMatchingResult(generic->getOpResult(0));
-    if (map.getNumResults() == 0)
-      return parts;
-    auto last = dyn_cast<AffineDimExpr>(map.getResults().back());
-    for (unsigned position : kept)
-      if (last && group.loops.lookup(node)[position] == last.getPosition())
-        return parts / group.domain[position] *
-               llvm::divideCeil(group.domain[position], kLine);
+  auto largest = findLargest(group);
+  if (!largest || largest->second.getNumResults() == 0)
     return parts;
-  }
+  auto last = dyn_cast<AffineDimExpr>(largest->second.getResults().back());
+  for (unsigned position : kept)
+    if (last &&
+        group.loops.lookup(largest->first)[position] == last.getPosition())
+      return parts / group.domain[position] *
+             llvm::divideCeil(group.domain[position], kLine);
   return parts;
+}
+
+/// Returns whether the `kept` loops of its domain divide the largest result of
+/// a group into columns: another loop of the domain is outside of one of them.
+bool KernelGroups::areColumns(const KernelGroup &group,
+                              ArrayRef<unsigned> kept) const {
+  auto largest = findLargest(group);
+  if (!largest)
+    return false;
+  unsigned lastKept = 0, firstLost = ~0u;
+  for (auto [position, loop] :
+       llvm::enumerate(group.loops.lookup(largest->first))) {
+    unsigned place = plainPosition(largest->second, loop).value_or(0);
+    if (llvm::is_contained(kept, position))
+      lastKept = std::max(lastKept, place);
+    else
+      firstLost = std::min(firstLost, place);
+  }
+  return firstLost < lastKept;
 }
 
 /// Returns true if two groups should become one kernel with the common loops
@@ -438,6 +463,10 @@ bool KernelGroups::isWorthJoining(const KernelGroup &producer,
   // The sum of partials would take the tasks of what they are partials of.
   if (!small && domain.size() < producer.domain.size() &&
       consumer.work * kMuchMore <= producer.elements)
+    return false;
+  // A bias or a scale would make columns of what it is added to.
+  if (!small && !forBlocks && producer.work * kMuchMore <= consumer.elements &&
+      areColumns(consumer, ofConsumer))
     return false;
   if (!domain.empty())
     return true;

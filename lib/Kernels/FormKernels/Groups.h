@@ -92,7 +92,10 @@ private:
   void tryJoin(unsigned producerGroup, unsigned consumerGroup);
   bool isWorthJoining(const KernelGroup &producer, const KernelGroup &consumer,
                       const DomainPairs &pairs);
+  std::optional<std::pair<unsigned, AffineMap>>
+  findLargest(const KernelGroup &group) const;
   int64_t countLines(const KernelGroup &group, ArrayRef<unsigned> kept) const;
+  bool areColumns(const KernelGroup &group, ArrayRef<unsigned> kept) const;
   void join(unsigned producerIndex, unsigned consumerIndex,
             const DomainPairs &pairs);
   LogicalResult makeNeighbors(unsigned producer, unsigned consumer);

@@ -131,3 +131,17 @@ func.func @windows(%x: tensor<2x8x16xf32>, %w: tensor<4x16x3xf32>) -> tensor<2x6
   %1 = stablehlo.dot_general %0, %t, contracting_dims = [2, 3] x [1, 2] : (tensor<2x6x3x16xf32>, tensor<4x3x16xf32>) -> tensor<2x6x4xf32>
   return %1 : tensor<2x6x4xf32>
 }
+
+// -----
+
+// A conversion between a transpose and a dot reads what is transposed.
+// CHECK-LABEL: func @converted(
+// CHECK: %[[NARROW:.*]] = stablehlo.convert %arg0 : (tensor<8x4xf32>) -> tensor<8x4xbf16>
+// CHECK: stablehlo.dot_general %arg1, %[[NARROW]], contracting_dims = [1] x [1] : (tensor<2x4xbf16>, tensor<8x4xbf16>) -> tensor<2x8xf32>
+// CHECK-NOT: stablehlo.transpose
+func.func @converted(%x: tensor<8x4xf32>, %w: tensor<2x4xbf16>) -> tensor<2x8xf32> {
+  %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+  %n = stablehlo.convert %t : (tensor<4x8xf32>) -> tensor<4x8xbf16>
+  %0 = stablehlo.dot_general %w, %n, contracting_dims = [1] x [0] : (tensor<2x4xbf16>, tensor<4x8xbf16>) -> tensor<2x8xf32>
+  return %0 : tensor<2x8xf32>
+}

@@ -10,11 +10,12 @@ def FoldTransposes : Pass<"fp8-fold-transposes"> {
   let description = [{
     A transpose that exchanges the rows and columns of a dot's result becomes
     the dot of the exchanged operands, and a transposed operand of a dot becomes
-    other dimension numbers. Both `stablehlo.dot_general` and `fp8.dot_general`
-    read their operands in any layout, so no copy is left. JAX writes every
-    weight gradient as the transpose of a dot; if the dot is rescaled
-    (`fp8.rescale`), the factors follow the dimensions. The transpose of an
-    operand of an attention that only dots read moves into its body.
+    other dimension numbers, also if a conversion (to bf16) is between the two.
+    Both `stablehlo.dot_general` and `fp8.dot_general` read their operands in any
+    layout, so no copy is left. JAX writes every weight gradient as the transpose
+    of a dot; if the dot is rescaled (`fp8.rescale`), the factors follow the
+    dimensions. The transpose of an operand of an attention that only dots read
+    moves into its body.
 
     Example:
 
