@@ -207,8 +207,10 @@ void Trainer::printFiles() {
   console.printLine(str(
       "files     ", directory, "/log.csv, log.jsonl, loss.svg, memory.json",
       options.verdicts ? ", verdicts.json" : "",
-      options.recipe ? ", recipe.yaml" : "", traceFile ? ", trace.jsonl" : "",
+      options.recipe ? ", recipe.yaml" : "",
+      options.preset ? ", preset.yaml" : "", traceFile ? ", trace.jsonl" : "",
       options.profile ? ", profile.json" : "",
+      options.profile && options.cost ? ", cost.json" : "",
       step->timeline ? ", timeline.json" : "",
       options.profile && numRanks() > 1 ? ", collectives.json" : ""));
   if (!checkpoint.empty())
