@@ -14,6 +14,10 @@ namespace mlir::fp8 {
 void populateIndexedAccessPatterns(const TypeConverter &converter,
                                    RewritePatternSet &patterns);
 
+/// Lowers sums of values that are padded with zeros.
+void populatePaddedSumPatterns(const TypeConverter &converter,
+                               RewritePatternSet &patterns);
+
 /// Lowers rng_bit_generator.
 void populateRandomBitsPatterns(const TypeConverter &converter,
                                 RewritePatternSet &patterns);

@@ -917,6 +917,7 @@ void fp8::populateStableHLOToLinalgPatterns(const TypeConverter &converter,
                SliceLowering, TransposeLowering>(converter,
                                                  patterns.getContext());
   populateIndexedAccessPatterns(converter, patterns);
+  populatePaddedSumPatterns(converter, patterns);
   populateRandomBitsPatterns(converter, patterns);
   populateSortPatterns(converter, patterns);
   populateWindowScatterPatterns(converter, patterns);

@@ -1,6 +1,6 @@
 """Ops whose indices depend on data or follow no affine formula: sort, top_k,
-select_and_scatter, reduce_window, gather, scatter, random bits, dots of all
-types. Compiled kernels must equal JAX, bit for bit unless a case has a bound.
+select_and_scatter, reduce_window, sums of padded values, gather, scatter,
+random bits, dots of all types. Compiled kernels must equal JAX, bit for bit unless a case has a bound.
 
     python3 irregular_ops.py FP8_RUN WORK_DIR [GROUP...]
 
@@ -158,6 +158,58 @@ case("window", "argmax of bf16", lambda x: jnp.argmax(x, 1), half)
 case("window", "max of bf16", lambda x: (jnp.max(x, 1), jnp.min(x, 0)), half)
 case("window", "pool of bf16", lambda x: lax.reduce_window(x, bf16(-np.inf), lax.max, (2, 3), (1, 2), "SAME"), half)
 case("window", "any body on bf16", lambda x: lax.reduce(x, bf16(0), lambda a, b: lax.select(abs(a) > abs(b), a, b), (1,)), half)
+
+# Sums of values that are padded with zeros, zeros of both signs among them.
+def with_zeros(*shape, dtype=np.float32):
+    kind = rng.random(shape)
+    return np.where(kind < 0.2, 0.0, np.where(kind < 0.4, -0.0, 10 * f32(*shape))).astype(dtype)
+
+
+def spread(x, axis, low, step, size, padding=0):
+    """Returns `size` elements along an axis, with those of x `step` apart from `low` on."""
+    edges = [(0, 0, 0)] * x.ndim
+    edges[axis] = (low, size - 1 - low - (x.shape[axis] - 1) * step, step - 1)
+    return lax.pad(x, np.asarray(padding, x.dtype), edges)
+
+
+even_and_odd = lambda x, y: spread(x, 1, 0, 2, 7) + spread(y, 1, 1, 2, 7)
+for dtype in (np.float32, np.float64, np.float16, bf16, np.int32, np.uint32, np.int8):
+    case("padded", f"even and odd {np.dtype(dtype)}", even_and_odd, with_zeros(2, 4, 3, dtype=dtype), with_zeros(2, 3, 3, dtype=dtype))
+case("padded", "inner sum that is read twice", lambda x, y: (lambda s: (s + spread(y, 1, 2, 2, 7), s))(even_and_odd(x, y)), with_zeros(2, 4, 3), with_zeros(2, 3, 3))
+case("padded", "in a loop", lambda x, y: lax.fori_loop(0, 3, lambda i, s: s + even_and_odd(x, y), jnp.zeros((2, 7, 3), jnp.float32)), with_zeros(2, 4, 3), with_zeros(2, 3, 3))
+case("padded", "even and odd of a row", lambda x, y: spread(x, 0, 0, 2, 8) + spread(y, 0, 1, 2, 8), with_zeros(4), with_zeros(4))
+case("padded", "halves", lambda x, y: spread(x, 1, 0, 1, 9) + spread(y, 1, 4, 1, 9), with_zeros(3, 4), with_zeros(3, 5))
+case("padded", "along two dimensions", lambda x, y: spread(x, 0, 1, 1, 4) + spread(y, 1, 2, 1, 5), with_zeros(3, 5), with_zeros(4, 3))
+case("padded", "with ones", lambda x, y: spread(x, 0, 0, 1, 4, padding=1) + spread(y, 0, 1, 1, 4), with_zeros(3), with_zeros(3))
+case("padded", "cut off", lambda x, y: lax.pad(x, np.float32(0), ((-1, 2, 0),)) + spread(y, 0, 1, 1, 4), with_zeros(3), with_zeros(3))
+case("padded", "cut off to the same size", lambda x, y: lax.pad(x, np.float32(0), ((0, -1, 1), (0, 0, 0))) + y, with_zeros(2, 3), with_zeros(2, 3))
+case("padded", "one value twice", lambda x: (lambda p: p + p)(spread(x, 0, 1, 2, 8)), with_zeros(3, 2))
+
+
+def random_sum(number):
+    """Adds up to six values in some order; most are padded along the same dimension."""
+    axis, size = rng.integers(0, 3), rng.integers(1, 12)
+    shape, pads, terms = rng.integers(1, 4, 3), [], []
+    for _ in range(rng.integers(2, 7)):
+        low, step, shape[axis] = 0, 1, size
+        if rng.random() < 0.8:
+            low, step = rng.integers(0, size), rng.choice([1, 1, 2, 2, 3])
+            shape[axis] = rng.integers(1, (size - 1 - low) // step + 2)
+        pads.append((low, step))
+        terms.append(with_zeros(*shape))
+    order = [int(rng.integers(0, 6)) for _ in terms[1:]]
+
+    def add(*terms):
+        values = [spread(x, axis, *pad, size) for x, pad in zip(terms, pads)]
+        for at in order:
+            values.append(values.pop(at % len(values)) + values.pop(0))
+        return values[0]
+
+    case("padded", f"random {number}", add, *terms)
+
+
+for number in range(60):
+    random_sum(number)
 
 # Random bits.
 states = {"2": np.array([0x123456789ABCDEF0, 0xFFFFFFFFFFFFFFFE], np.uint64), "4": np.array([1, 2, 0xFFFFFFFF, 4], np.uint32)}

@@ -126,7 +126,9 @@ def ConvertStableHLOToLinalg : Pass<"convert-stablehlo-to-linalg"> {
       ops with identity maps;
     - transpose, broadcast_in_dim, slice and reverse: a copying generic whose
       input map moves the elements; concatenate and pad: generics on one
-      destination, whose output maps place the parts;
+      destination, whose output maps place the parts; a sum of values that are
+      padded with zeros (the elements of an associative scan): one such generic
+      for all elements to which the same values contribute;
     - reshape: `tensor.collapse_shape` and `tensor.expand_shape`;
     - reduce: a generic with the parallel loops first; a sum of f16 or bf16
       accumulates in f32;
