@@ -34,6 +34,12 @@ SIZES = {
 }
 
 
+# Keeps JAX, and PyTorch's own kernels and libraries, from using AVX-512.
+AVX2_ALONE = {"XLA_FLAGS": "--xla_cpu_max_isa=AVX2", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
+# LLVM's name of a CPU that has AVX2 and no AVX-512.
+AVX2_CPU = "x86-64-v3"
+
+
 # Open MPI does not run as root without these variables.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
