@@ -16,6 +16,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -143,24 +146,35 @@ bool PaddedSum::findRuns() {
       return entry.second.has(at) == entry.second.has(other);
     });
   };
-  for (int64_t first = 0; first < std::min(step, extent); ++first)
-    for (int64_t at = first; at < extent; at += step) {
-      if (at != first && areSame(at, at - step)) {
-        ++runs.back().size;
+  // Between two of these, elements that are `step` apart have the same terms.
+  std::set<int64_t> ends = {extent};
+  for (auto &[value, term] : terms)
+    ends.insert({term.low, std::min(term.low + term.size * term.step, extent)});
+  for (int64_t first = 0; first < std::min(step, extent); ++first) {
+    int64_t at = first;
+    for (int64_t end : ends) {
+      if (end <= at)
         continue;
-      }
-      if (runs.size() == kMostRuns)
+      int64_t size = llvm::divideCeil(end - at, step);
+      if (at != first && areSame(at, at - step))
+        runs.back().size += size;
+      else if (runs.size() < kMostRuns)
+        runs.push_back({at, step, size});
+      else
         return false;
-      runs.push_back({at, step, 1});
+      at += size * step;
     }
+  }
   return true;
 }
 
 std::optional<PaddedSum> PaddedSum::find(stablehlo::AddOp root) {
   PaddedSum sum(root);
   Type element = root.getType().getElementType();
-  if (isInner(root) || element.isInteger(1) || !element.isIntOrFloat() ||
-      !sum.collect(root) || !sum.dimension)
+  bool isNumber =
+      isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(element) ||
+      (isa<IntegerType>(element) && !element.isInteger(1));
+  if (!isNumber || isInner(root) || !sum.collect(root) || !sum.dimension)
     return std::nullopt;
   for (auto &[value, term] : sum.terms)
     if (term.size == 0 && term.value == value)
