@@ -50,7 +50,7 @@ def mpi_launcher():
         launcher = shutil.which(f"mpirun.{mpi}")
         if launcher and (ROOT / "build" / "lib" / f"libfp8_{mpi}.so").exists():
             return launcher
-    sys.exit("expected Open MPI or MPICH, and a build with its transport: install libopenmpi-dev and openmpi-bin (or libmpich-dev and mpich), then build again")
+    sys.exit("expected Open MPI or MPICH, and a build with its transport: install pkgconf, libopenmpi-dev and openmpi-bin (or libmpich-dev and mpich), then build again")
 
 
 def launched(ranks, command):

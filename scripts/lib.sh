@@ -8,7 +8,7 @@ build=$root/build
 build_packages=(clang-22 lld-22 llvm-22-dev libmlir-22-dev mlir-22-tools
   cmake ninja-build ccache nlohmann-json3-dev libgtest-dev)
 test_packages=(clang-format-22 python3-dev python3-venv fortunes
-  libopenmpi-dev openmpi-bin libmpich-dev mpich)
+  pkgconf libopenmpi-dev openmpi-bin libmpich-dev mpich)
 tidy_packages=(clang-tidy-22)
 text_packages=(fortunes)
 # The text of the `fortunes` package: real English, about 2.5 MB.
