@@ -40,10 +40,6 @@ AVX2_ALONE = {"XLA_FLAGS": "--xla_cpu_max_isa=AVX2", "ATEN_CPU_CAPABILITY": "avx
 AVX2_CPU = "x86-64-v3"
 
 
-# Open MPI does not run as root without these variables.
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-
-
 def mpi_launcher():
     """Returns the mpirun of an MPI for which this build has a transport."""
     for mpi in ("openmpi", "mpich"):

@@ -124,8 +124,8 @@ def PlanTiles : Pass<"fp8-plan-tiles", "::mlir::ModuleOp"> {
     each packs its operands: the tile is the one whose last task is estimated to
     end first. A kernel whose dot is the smaller part of its work is divided as if
     it had none. The buffers of a task fit into a cache, but tasks of columns stay
-    eight lines of the cache wide. A tile does not change any bit of a result, because nothing is
-    summed along the loops of the domain.
+    eight lines of the cache wide. A tile does not change any bit of a result,
+    because nothing is summed along the loops of the domain.
 
     Example:
 

@@ -20,6 +20,10 @@ inline constexpr llvm::StringLiteral kTaskDimsAttr =
     FP8Dialect::kTaskDimsAttrName;
 inline constexpr llvm::StringLiteral kSweepAttr = FP8Dialect::kSweepAttrName;
 
+/// The elements of a line of the cache, as f32, and the fewest lines next to
+/// each other that columns of a large value should have.
+inline constexpr int64_t kLineElements = 16, kColumnLines = 8;
+
 /// Returns the symbol of `kernel`: a hash of what it computes, so that layers
 /// and steps share equal kernels.
 std::string nameOfContents(KernelOp kernel);

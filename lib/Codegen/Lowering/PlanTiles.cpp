@@ -30,10 +30,7 @@ constexpr int64_t kScratchBytes = 1 << 19;
 /// row.
 constexpr int64_t kRowBytes = 1024;
 
-/// The fewest elements in a row that a task of columns computes, which is eight
-/// lines of the cache.
-constexpr int64_t kColumnElements = 128;
-/// The fewest tasks that such wide columns may leave.
+/// The fewest tasks that columns of `kColumnLines` lines may leave.
 constexpr int64_t kColumnTasks = 8;
 
 /// The number of tasks of a copy.
@@ -113,8 +110,8 @@ static int64_t workOf(KernelOp kernel) {
   return work;
 }
 
-/// Returns how many elements of the largest value that an op writes lie next to
-/// each other at one point of the domain, if the points along its last loop are
+/// Returns how many elements of the value that an op writes lie next to each
+/// other at one point of the domain, if the points along its last loop are
 /// columns: a dimension that is no loop of the domain is outside of it.
 static std::optional<int64_t> columnOf(linalg::GenericOp op) {
   auto loops = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
@@ -156,7 +153,7 @@ static int64_t fewestColumns(KernelOp kernel, ArrayRef<int64_t> tile) {
   ArrayRef<int64_t> domain = kernel.getDomain();
   int64_t tasks =
       domain.back() * countTiles(domain.drop_back(), tile.drop_back());
-  return std::min(llvm::divideCeil(kColumnElements, *elements),
+  return std::min(llvm::divideCeil(kColumnLines * kLineElements, *elements),
                   llvm::divideCeil(tasks, kColumnTasks));
 }
 

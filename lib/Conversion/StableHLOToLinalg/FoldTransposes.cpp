@@ -130,6 +130,25 @@ struct TransposeOfRescale : OpRewritePattern<stablehlo::TransposeOp> {
   }
 };
 
+/// Returns the transpose that `operand` comes from; a conversion may follow it.
+stablehlo::TransposeOp getTranspose(Value operand) {
+  if (auto convert = operand.getDefiningOp<stablehlo::ConvertOp>())
+    operand = convert.getOperand();
+  return operand.getDefiningOp<stablehlo::TransposeOp>();
+}
+
+/// Returns what `transpose` reads, converted if `operand`, which comes from it,
+/// is.
+Value readSource(PatternRewriter &rewriter, Value operand,
+                 stablehlo::TransposeOp transpose) {
+  auto convert = operand.getDefiningOp<stablehlo::ConvertOp>();
+  if (!convert)
+    return transpose.getOperand();
+  return stablehlo::ConvertOp::create(rewriter, convert.getLoc(),
+                                      transpose.getOperand(),
+                                      convert.getType().getElementType());
+}
+
 struct DotOfTranspose : OpRewritePattern<stablehlo::DotGeneralOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(stablehlo::DotGeneralOp op,
@@ -143,20 +162,14 @@ struct DotOfTranspose : OpRewritePattern<stablehlo::DotGeneralOp> {
       return failure();
     bool changed = false;
     for (int side = 0; side < 2; ++side) {
-      auto convert = operands[side].getDefiningOp<stablehlo::ConvertOp>();
-      Value transposed = convert ? convert.getOperand() : operands[side];
-      auto transpose = transposed.getDefiningOp<stablehlo::TransposeOp>();
+      stablehlo::TransposeOp transpose = getTranspose(operands[side]);
       if (!transpose)
         continue;
       Dims &batch = side ? dims.rhsBatch : dims.lhsBatch;
       Dims &contract = side ? dims.rhsContract : dims.lhsContract;
       if (!stablehlo::readBeforeTranspose(transpose, batch, contract))
         continue;
-      operands[side] = transpose.getOperand();
-      if (convert)
-        operands[side] = stablehlo::ConvertOp::create(
-            rewriter, convert.getLoc(), operands[side],
-            convert.getType().getElementType());
+      operands[side] = readSource(rewriter, operands[side], transpose);
       changed = true;
     }
     if (!changed)
@@ -177,19 +190,13 @@ template <typename OpTy> struct AttentionOfTranspose : OpRewritePattern<OpTy> {
     for (OpOperand &operand : op->getOpOperands()) {
       BlockArgument argument =
           op.getBody().getArgument(operand.getOperandNumber());
-      auto convert = operand.get().getDefiningOp<stablehlo::ConvertOp>();
-      Value transposed = convert ? convert.getOperand() : operand.get();
-      auto transpose = transposed.getDefiningOp<stablehlo::TransposeOp>();
-      if (!transpose || !operand.get().hasOneUse() || !transposed.hasOneUse() ||
+      stablehlo::TransposeOp transpose = getTranspose(operand.get());
+      if (!transpose || !operand.get().hasOneUse() || !transpose->hasOneUse() ||
           !llvm::all_of(argument.getUses(), [&](OpOperand &use) {
             return foldsInto(transpose, use);
           }))
         continue;
-      Value source = transpose.getOperand();
-      if (convert)
-        source =
-            stablehlo::ConvertOp::create(rewriter, convert.getLoc(), source,
-                                         convert.getType().getElementType());
+      Value source = readSource(rewriter, operand.get(), transpose);
       rewriter.modifyOpInPlace(op, [&] {
         Type type = argument.getType();
         operand.set(source);

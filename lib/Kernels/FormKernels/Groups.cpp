@@ -25,9 +25,6 @@ static constexpr int64_t kMostOfDot = 128, kMostKept = 1 << 14,
                          kMostBlockWork = 1 << 17;
 /// Work (iterations) below which parallelism does not matter.
 static constexpr int64_t kSmallWork = 1 << 14;
-/// The elements of a line of the cache, as f32, and the fewest lines of columns
-/// that a joined kernel may be divided by.
-static constexpr int64_t kLine = 16, kMinLines = 8;
 /// How many times as many elements a group has as another one, which would take
 /// a part of its tasks, has iterations.
 static constexpr int64_t kMuchMore = 16;
@@ -404,7 +401,7 @@ int64_t KernelGroups::countLines(const KernelGroup &group,
     if (last &&
         group.loops.lookup(largest->first)[position] == last.getPosition())
       return parts / group.domain[position] *
-             llvm::divideCeil(group.domain[position], kLine);
+             llvm::divideCeil(group.domain[position], kLineElements);
   return parts;
 }
 
@@ -449,7 +446,8 @@ bool KernelGroups::isWorthJoining(const KernelGroup &producer,
     return false;
   auto losesLines = [&](const KernelGroup &group, ArrayRef<unsigned> kept) {
     return kept.size() < group.domain.size() &&
-           countLines(group, kept) < std::min(kMinLines, volume(group.domain));
+           countLines(group, kept) <
+               std::min(kColumnLines, volume(group.domain));
   };
   if (!small && !forBlocks &&
       (losesLines(producer, ofProducer) || losesLines(consumer, ofConsumer)))
