@@ -378,18 +378,29 @@ class Generator:
 
         return Case(f"dot {kind} {list(x.shape)} {list(y.shape)} {numbers}", dot, [x, y], "sum")
 
-    def convolutions(self):
+    def dilated_images(self):
+        """Convolutions with so many features that phases of the dilation are dots of their own."""
+        return self.convolutions(dilated=True)
+
+    def convolutions(self, dilated=False):
         spatial = self.rng.choice([1, 2, 2, 3])
         letters = "XYZ"[:spatial]
         groups, batch_groups = self.rng.choice([(1, 1), (1, 1), (2, 1), (3, 1), (1, 2)])
+        if dilated:
+            groups = batch_groups = 1
         n = batch_groups * self.rng.randint(1, 2)
         inputs, outputs = self.rng.randint(1, 4), self.rng.randint(1, 4) * groups * batch_groups
+        if dilated:
+            inputs += 99
         x_sizes = dict(zip(letters, self.shape(spatial, 8))) | {"N": n, "C": inputs * groups}
         k_sizes = dict(zip(letters, self.shape(spatial, 3))) | {"I": inputs, "O": outputs}
         specs = ["".join(self.shuffled(s)) for s in (letters + "NC", letters + "IO", letters + "NC")]
         letters = [c for c in specs[1] if c in letters]  # in the order in which JAX counts them
         strides = [self.rng.randint(1, 3) for _ in letters]
         lhs, rhs = ([self.rng.choice([1, 1, 2]) for _ in letters] for _ in range(2))
+        if dilated:
+            strides, rhs = [1] * spatial, [1] * spatial
+            lhs[0] = self.rng.randint(2, 3)
         padding = [[self.rng.randint(-1, 3) if x_sizes[c] > 2 else 0, self.rng.randint(0, 3)] for c in letters]
         for i, c in enumerate(letters):
             while (x_sizes[c] - 1) * lhs[i] + 1 + sum(padding[i]) < (k_sizes[c] - 1) * rhs[i] + 1:
@@ -519,7 +530,7 @@ def main():
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     total, failures = 0, []
-    for name in ["moves", "indexed", "reductions", "dots", "convolutions", "long_sums"]:
+    for name in ["moves", "indexed", "reductions", "dots", "convolutions", "dilated_images", "long_sums"]:
         if options.only and name not in options.only:
             continue
         g = Generator(f"{name} {options.seed}".encode()[-1] + 1000 * options.seed)

@@ -30,6 +30,39 @@ def FoldTransposes : Pass<"fp8-fold-transposes"> {
   }];
 }
 
+def SplitWindows : Pass<"fp8-split-windows"> {
+  let summary = "Leave out the zeros between the elements of dilated images";
+  let description = [{
+    Windows of an image that is dilated by s (`interior` of `fp8.windows` is
+    s - 1) hold an element of the image at every s-th tap, and zeros at the
+    others. The windows whose numbers are equal modulo s, a phase, have them at
+    the same taps: so the dot is computed phase by phase, from windows of the
+    image without zeros and from every s-th tap, and the results, which lie
+    between each other, are added as values that are padded with zeros. With
+    several dilated dimensions there is a dot for each combination of their
+    phases. Dots that save less than a hundred products per element of their
+    result stay as they are, and so do those whose scales vary from tap to tap.
+
+    Example: a transposed convolution with a stride of 2, of which every other
+    window has two taps over elements, and the others have one.
+
+    ```mlir
+    func.func @transposed(%x: tensor<1x8x128xf32>, %w: tensor<3x128x16xf32>) -> tensor<1x16x16xf32> {
+      %0 = fp8.windows %x dims = [1] sizes = [3] strides = [1] dilations = [1]
+          low = [2] high = [1] interior = [1] reversed = [false]
+          : tensor<1x8x128xf32> -> tensor<1x16x3x128xf32>
+      %1 = stablehlo.dot_general %0, %w, contracting_dims = [2, 3] x [0, 1]
+          : (tensor<1x16x3x128xf32>, tensor<3x128x16xf32>) -> tensor<1x16x16xf32>
+      return %1 : tensor<1x16x16xf32>  // a sum of two padded dots
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numSplit", "num-split", "Number of dots that are computed in phases">
+  ];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
+}
+
 def ConvertStableHLOToSCF : Pass<"convert-stablehlo-to-scf"> {
   let summary = "Lower stablehlo control flow to scf on tensors";
   let description = [{
