@@ -405,7 +405,7 @@ bool Analyzer::isOneHot(Value value, Operation *user) const {
 struct Analyzer::WeightDot {
   bool weightIsLhs;
   Value weight, other;
-  ArrayRef<int64_t> weightDims, otherDims, otherBatch;
+  ArrayRef<int64_t> weightDims, otherDims, weightBatch, otherBatch;
   SmallVector<Value> weightChain, otherChain;
   /// The dimensions of the weight's root that are contracted, without those
   /// that run over the taps of windows: a convolution and its dgrad contract
@@ -423,11 +423,12 @@ Analyzer::WeightDot Analyzer::getWeightDot(stablehlo::DotGeneralOp dot) {
   own.other = dot.getRhs();
   own.weightDims = dims.getLhsContractingDimensions();
   own.otherDims = dims.getRhsContractingDimensions();
+  own.weightBatch = dims.getLhsBatchingDimensions();
   own.otherBatch = dims.getRhsBatchingDimensions();
   if (!own.weightIsLhs) {
     std::swap(own.weight, own.other);
     std::swap(own.weightDims, own.otherDims);
-    own.otherBatch = dims.getLhsBatchingDimensions();
+    std::swap(own.weightBatch, own.otherBatch);
   }
   own.weightChain = views.getView(own.weight, dot);
   own.otherChain = views.getSameElements(own.other, dot);
@@ -436,12 +437,15 @@ Analyzer::WeightDot Analyzer::getWeightDot(stablehlo::DotGeneralOp dot) {
 }
 
 /// Finds the dimensions of the weight's root that are contracted. Where it lies
-/// in a vector of many weights, it is what the vector is reshaped to.
+/// in a vector of many weights, it is what the vector is reshaped to. (Groups
+/// of a convolution, batches of the dot, are part of one dimension of
+/// features.)
 void Analyzer::findContracted(WeightDot &dot) {
   int64_t rank = cast<RankedTensorType>(dot.weight.getType()).getRank();
   SmallVector<int64_t> others, features;
   for (int64_t dim : llvm::seq(rank))
-    if (!llvm::is_contained(dot.weightDims, dim))
+    if (!llvm::is_contained(dot.weightDims, dim) &&
+        !llvm::is_contained(dot.weightBatch, dim))
       others.push_back(dim);
   llvm::SmallBitVector taps = getTaps(dot.otherChain);
   for (auto [dim, other] : llvm::zip_equal(dot.weightDims, dot.otherDims))

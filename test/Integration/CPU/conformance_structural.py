@@ -380,18 +380,18 @@ class Generator:
 
     def dilated_images(self):
         """Convolutions with so many features that phases of the dilation are dots of their own."""
-        return self.convolutions(dilated=True)
+        return self.convolutions(inputs=(100, 103), groups=[(1, 1)], dilated=True)
 
-    def convolutions(self, dilated=False):
+    def wide_groups(self):
+        """Convolutions in groups of so many features that each group is a dot."""
+        return self.convolutions(inputs=(8, 12), outputs=(8, 12), batch=(8, 10), groups=[(2, 1), (3, 1), (1, 2), (1, 3)])
+
+    def convolutions(self, inputs=(1, 4), outputs=(1, 4), batch=(1, 2), groups=[(1, 1), (1, 1), (2, 1), (3, 1), (1, 2)], dilated=False):
         spatial = self.rng.choice([1, 2, 2, 3])
         letters = "XYZ"[:spatial]
-        groups, batch_groups = self.rng.choice([(1, 1), (1, 1), (2, 1), (3, 1), (1, 2)])
-        if dilated:
-            groups = batch_groups = 1
-        n = batch_groups * self.rng.randint(1, 2)
-        inputs, outputs = self.rng.randint(1, 4), self.rng.randint(1, 4) * groups * batch_groups
-        if dilated:
-            inputs += 99
+        groups, batch_groups = self.rng.choice(groups)
+        n = batch_groups * self.rng.randint(*batch)
+        inputs, outputs = self.rng.randint(*inputs), self.rng.randint(*outputs) * groups * batch_groups
         x_sizes = dict(zip(letters, self.shape(spatial, 8))) | {"N": n, "C": inputs * groups}
         k_sizes = dict(zip(letters, self.shape(spatial, 3))) | {"I": inputs, "O": outputs}
         specs = ["".join(self.shuffled(s)) for s in (letters + "NC", letters + "IO", letters + "NC")]
@@ -530,7 +530,7 @@ def main():
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     total, failures = 0, []
-    for name in ["moves", "indexed", "reductions", "dots", "convolutions", "dilated_images", "long_sums"]:
+    for name in ["moves", "indexed", "reductions", "dots", "convolutions", "dilated_images", "wide_groups", "long_sums"]:
         if options.only and name not in options.only:
             continue
         g = Generator(f"{name} {options.seed}".encode()[-1] + 1000 * options.seed)

@@ -22,6 +22,12 @@
 // Before, features become the last dimension of images, kernels and results,
 // where a dot reads and writes them as vectors.
 //
+// Of a convolution in groups every group is a dot: features of the image (or,
+// in the gradient of the kernel, its batch) and of the result are split into
+// groups and the features of one, and the dot is batched over the groups.
+// Groups of a few features stay convolutions: their dots would be too narrow
+// for vectors.
+//
 //===----------------------------------------------------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -75,8 +81,13 @@ public:
   Value build();
 
 private:
+  /// With fewer features of the image or the result a group is no dot.
+  static constexpr int64_t kLeastOfGroup = 8;
+
+  bool readGroups();
   void readReversedKernel();
   Value sliceImage(Value image);
+  Value splitGroups(Value image);
   Value turnKernel(Value kernel);
   Value makeWindows(Value image);
   void placeImage(Value &image);
@@ -91,6 +102,8 @@ private:
   Value kernel;
   SmallVector<Window> windows;
   SmallVector<Kind> kinds;
+  /// The number of groups, and the dimension of the image that they split.
+  int64_t groups = 1, groupedDim = -1;
 
   /// What the free dimensions of the dot's operands are: a dimension of the
   /// convolution's result, and whether they are the outer part of it.
@@ -100,6 +113,8 @@ private:
   };
   SmallVector<Free> free;
   SmallVector<int64_t> imageContracted, kernelContracted;
+  /// The dimension of the groups, if there are several.
+  SmallVector<int64_t, 1> imageGroups, kernelGroups;
 };
 
 } // namespace
@@ -172,6 +187,20 @@ void DotBuilder::readReversedKernel() {
   }
 }
 
+/// Finds the groups; returns false if they are too narrow.
+bool DotBuilder::readGroups() {
+  groups = std::max(op.getFeatureGroupCount(), op.getBatchGroupCount());
+  if (groups == 1)
+    return true;
+  groupedDim = op.getFeatureGroupCount() > 1
+                   ? numbers.getInputFeatureDimension()
+                   : numbers.getInputBatchDimension();
+  int64_t results =
+      shapeOf(op.getRhs())[numbers.getKernelOutputFeatureDimension()];
+  return std::min(shapeOf(op.getLhs())[groupedDim], results) / groups >=
+         kLeastOfGroup;
+}
+
 bool DotBuilder::readWindows() {
   auto type = dyn_cast<RankedTensorType>(op.getResult().getType());
   auto isStatic = [](Value value) {
@@ -179,8 +208,7 @@ bool DotBuilder::readWindows() {
     return tensor && tensor.hasStaticShape() && tensor.getNumElements() > 0;
   };
   if (!type || !isStatic(op.getResult()) || !isStatic(op.getLhs()) ||
-      !isStatic(op.getRhs()) || op.getFeatureGroupCount() != 1 ||
-      op.getBatchGroupCount() != 1)
+      !isStatic(op.getRhs()) || !readGroups())
     return false;
   auto entry = [](std::optional<ArrayRef<int64_t>> list, size_t i) {
     return list ? (*list)[i] : 1;
@@ -255,13 +283,28 @@ static Value reshape(OpBuilder &builder, Location loc, Value value,
                                         builder, loc, type.clone(shape), value);
 }
 
+/// Splits the image's dimension of groups.
+Value DotBuilder::splitGroups(Value image) {
+  SmallVector<int64_t> shape;
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(image))) {
+    if (int64_t(dim) == groupedDim)
+      shape.append({groups, extent / groups});
+    else
+      shape.push_back(extent);
+  }
+  return reshape(builder, op.getLoc(), image, shape);
+}
+
 /// Splits the dimensions of the image whose windows overlap, or have zeros
 /// around, into windows and taps.
 Value DotBuilder::makeWindows(Value image) {
   SmallVector<int64_t> dims, sizes, strides, dilations, low, high, interior,
       shape;
   SmallVector<bool> reversed;
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(image))) {
+  for (auto [place, extent] : llvm::enumerate(shapeOf(image))) {
+    int64_t dim = place;
+    if (groups > 1 && dim > groupedDim)
+      --dim;
     std::optional<unsigned> i =
         numberIn(numbers.getInputSpatialDimensions(), dim);
     if (!i || kinds[*i] != Kind::Windows) {
@@ -269,7 +312,7 @@ Value DotBuilder::makeWindows(Value image) {
       continue;
     }
     const Window &w = windows[*i];
-    dims.push_back(dim);
+    dims.push_back(place);
     sizes.push_back(w.kernel);
     strides.push_back(w.stride);
     dilations.push_back(w.kernelDilation);
@@ -290,9 +333,15 @@ Value DotBuilder::makeWindows(Value image) {
 /// Splits dimensions of the image into windows, and finds out which dimensions
 /// are contracted.
 void DotBuilder::placeImage(Value &image) {
-  Value split = makeWindows(image);
+  Value split = makeWindows(splitGroups(image));
   SmallVector<int64_t> shape;
-  for (auto [dim, size] : llvm::enumerate(shapeOf(image))) {
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(image))) {
+    int64_t size = extent;
+    if (int64_t(dim) == groupedDim) {
+      imageGroups = {int64_t(shape.size())};
+      shape.push_back(groups);
+      size /= groups;
+    }
     int64_t place = shape.size();
     if (int64_t(dim) == numbers.getInputBatchDimension()) {
       free.push_back({numbers.getOutputBatchDimension()});
@@ -343,10 +392,15 @@ void DotBuilder::placeKernel(Value &kernel) {
         numberIn(numbers.getKernelSpatialDimensions(), dim);
     if (i && (kinds[*i] == Kind::Pointwise || kinds[*i] == Kind::Strided))
       continue;
+    bool isResult = int64_t(dim) == numbers.getKernelOutputFeatureDimension();
+    if (isResult && groups > 1) {
+      kernelGroups = {int64_t(shape.size())};
+      shape.push_back(groups);
+    }
     places[dim] = shape.size();
-    shape.push_back(size);
-    if (int64_t(dim) == numbers.getKernelOutputFeatureDimension())
-      free.push_back({numbers.getOutputFeatureDimension()});
+    shape.push_back(isResult ? size / groups : size);
+    if (isResult)
+      free.push_back({numbers.getOutputFeatureDimension(), groups == 1});
     else if (i && kinds[*i] == Kind::Spread)
       free.push_back({numbers.getOutputSpatialDimensions()[*i], false});
   }
@@ -417,18 +471,25 @@ Value DotBuilder::padResult(Value result) {
 Value DotBuilder::build() {
   Value image = sliceImage(op.getLhs());
   kernel = turnKernel(kernel);
+  if (groups > 1)
+    free.push_back({numbers.getOutputFeatureDimension()});
   placeImage(image);
   placeKernel(kernel);
   SmallVector<int64_t> shape;
-  auto addFree = [&](Value operand, ArrayRef<int64_t> contracted) {
+  if (groups > 1)
+    shape.push_back(groups);
+  auto addFree = [&](Value operand, ArrayRef<int64_t> batching,
+                     ArrayRef<int64_t> contracted) {
     ArrayRef<int64_t> sizes = shapeOf(operand);
-    for (int64_t dim : stablehlo::getFreeDims(sizes.size(), {}, contracted))
+    for (int64_t dim :
+         stablehlo::getFreeDims(sizes.size(), batching, contracted))
       shape.push_back(sizes[dim]);
   };
-  addFree(image, imageContracted);
-  addFree(kernel, kernelContracted);
+  addFree(image, imageGroups, imageContracted);
+  addFree(kernel, kernelGroups, kernelContracted);
   auto dims = stablehlo::DotDimensionNumbersAttr::get(
-      op.getContext(), {}, {}, imageContracted, kernelContracted);
+      op.getContext(), imageGroups, kernelGroups, imageContracted,
+      kernelContracted);
   auto type = cast<RankedTensorType>(op.getResult().getType()).clone(shape);
   auto dot = stablehlo::DotGeneralOp::create(
       builder, op.getLoc(), type, image, kernel, dims,

@@ -159,3 +159,40 @@ def layers_of_convolutions():
     p = jax.jit(net.init)(jax.random.key(0), image[0])
     return Step(train, {"params": p, "opt_state": opt.init(p)}, {"image": image, "label": label}, lambda r: r[2],
                 lambda r: {"params": r[0], "opt_state": r[1]}, linear=(4, 3, 4))  # fmt: skip
+
+
+@step
+def waveform_autoencoder():
+    """Convolutions in one dimension: with strides, in groups with and without strides, and transposed ones, one of them in groups."""
+
+    def conv(x, w, stride=1, groups=1):
+        return jax.lax.conv_general_dilated(x, w, (stride,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"), feature_group_count=groups)
+
+    def spread(x, w, stride, groups=1):
+        """The transpose of a convolution with a stride of as many taps as `w` has, less one or two at the ends."""
+        taps = w.shape[0]
+        return jax.lax.conv_general_dilated(x, w, (1,), [(taps - 1 - (taps - stride) // 2, taps - 1 - (taps - stride + 1) // 2)], lhs_dilation=(stride,),
+                                            dimension_numbers=("NWC", "WIO", "NWC"), feature_group_count=groups)  # fmt: skip
+
+    opt = tx()
+
+    def train(params, opt_state, image):
+        wave = image.reshape(image.shape[0], -1, 3)
+
+        def objective(p):
+            x = jax.nn.gelu(conv(wave, p["first"], 2))
+            x = jax.nn.gelu(conv(x, p["down"], 2, groups=2))
+            x = x + jax.nn.gelu(conv(x, p["position"], groups=4))
+            x = jax.nn.gelu(spread(x, p["up"], 2, groups=4))
+            x = jax.nn.gelu(spread(x, p["last"], 2))
+            return jnp.mean((x @ p["out"] - wave) ** 2)
+
+        loss, grads = jax.value_and_grad(objective)(params)
+        updates, opt_state = opt.update(grads, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, loss
+
+    r = np.random.default_rng(0)
+    p = {"first": normal(r, 5, 3, 32, scale=0.2), "down": normal(r, 4, 16, 64, scale=0.1), "position": normal(r, 9, 16, 64, scale=0.08),
+         "up": normal(r, 4, 16, 64, scale=0.1), "last": normal(r, 5, 64, 32, scale=0.08), "out": normal(r, 32, 3)}  # fmt: skip
+    image, _ = images()
+    return Step(train, {"params": p, "opt_state": opt.init(p)}, {"image": image}, lambda r: r[2], lambda r: {"params": r[0], "opt_state": r[1]}, linear=(5, 4, 5))

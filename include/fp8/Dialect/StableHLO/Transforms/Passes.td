@@ -163,7 +163,9 @@ def ConvolutionsToDots : Pass<"stablehlo-convolutions-to-dots"> {
     is one element (also with strides), covers the image, or is as long as the
     stride, the image is only reshaped; along others `fp8.windows` splits it, after
     its features became the last dimension. The order of sums may change.
-    Convolutions in groups, of integers or of f64 stay.
+    Groups become batches of the dot. Convolutions in groups of fewer than eight
+    features of the image or the result stay, as those with a kernel for each
+    channel, and so do those of integers and of f64.
 
     Example: patches of 4x4 pixels.
 

@@ -140,6 +140,38 @@ func.func @groups(%x: tensor<2x8x6x4xf32>, %w: tensor<1x1x1x4xf32>) -> tensor<2x
   return %0 : tensor<2x8x6x4xf32>
 }
 
+// Groups of several channels are a batch of dots.
+// CHECK-LABEL: @wide_groups
+// CHECK: %[[SPLIT:.*]] = stablehlo.reshape %arg0 : (tensor<2x8x6x16xf32>) -> tensor<2x8x6x2x8xf32>
+// CHECK: %[[X:.*]] = fp8.windows %[[SPLIT]] dims = [1] sizes = [3] {{.*}} -> tensor<2x6x3x6x2x8xf32>
+// CHECK: %[[W:.*]] = stablehlo.reshape %arg1 : (tensor<3x1x8x24xf32>) -> tensor<3x8x2x12xf32>
+// CHECK: %[[DOT:.*]] = stablehlo.dot_general %[[X]], %[[W]], batching_dims = [4] x [2], contracting_dims = [2, 5] x [0, 1], {{.*}} -> tensor<2x2x6x6x12xf32>
+// CHECK: %[[TURNED:.*]] = stablehlo.transpose %[[DOT]], dims = [1, 2, 3, 0, 4]
+// CHECK: stablehlo.reshape %[[TURNED]] : (tensor<2x6x6x2x12xf32>) -> tensor<2x6x6x24xf32>
+func.func @wide_groups(%x: tensor<2x8x6x16xf32>, %w: tensor<3x1x8x24xf32>) -> tensor<2x6x6x24xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {stride = [1, 1], pad = [[0, 0], [0, 0]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}
+    {batch_group_count = 1 : i64, feature_group_count = 2 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x8x6x16xf32>, tensor<3x1x8x24xf32>) -> tensor<2x6x6x24xf32>
+  return %0 : tensor<2x6x6x24xf32>
+}
+
+// The gradient of the kernel: channels of the image are its batch, in groups.
+// CHECK-LABEL: @wide_groups_of_kernel
+// CHECK: %[[SPLIT:.*]] = stablehlo.reshape %arg0 : (tensor<2x8x16xf32>) -> tensor<2x8x2x8xf32>
+// CHECK: %[[X:.*]] = fp8.windows %[[SPLIT]] dims = [1] sizes = [6] {{.*}} -> tensor<2x3x6x2x8xf32>
+// CHECK: %[[DY:.*]] = stablehlo.reshape %arg1 : (tensor<2x6x24xf32>) -> tensor<2x6x2x12xf32>
+// CHECK: %[[DOT:.*]] = stablehlo.dot_general %[[X]], %[[DY]], batching_dims = [3] x [2], contracting_dims = [0, 2] x [0, 1], {{.*}} -> tensor<2x3x8x12xf32>
+// CHECK: %[[TURNED:.*]] = stablehlo.transpose %[[DOT]], dims = [1, 2, 0, 3]
+// CHECK: stablehlo.reshape %[[TURNED]] : (tensor<3x8x2x12xf32>) -> tensor<3x8x24xf32>
+func.func @wide_groups_of_kernel(%x: tensor<2x8x16xf32>, %dy: tensor<2x6x24xf32>) -> tensor<3x8x24xf32> {
+  %0 = stablehlo.convolution(%x, %dy) dim_numbers = [f, 0, b]x[i, 0, o]->[0, b, f],
+    window = {stride = [1], pad = [[0, 0]], lhs_dilate = [1], rhs_dilate = [1], reverse = [false]}
+    {batch_group_count = 2 : i64, feature_group_count = 1 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x8x16xf32>, tensor<2x6x24xf32>) -> tensor<3x8x24xf32>
+  return %0 : tensor<3x8x24xf32>
+}
+
 // The gradient of an image of overlapping windows reads the kernel as it is, and
 // the taps backwards.
 // CHECK-LABEL: @overlapping_of_image
