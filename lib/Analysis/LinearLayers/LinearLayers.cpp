@@ -11,6 +11,7 @@
 //     of the weight.
 //  5. Dots without a weight that read the activation of a layer and contract
 //     its token dimensions are wgrad.
+//  6. Layers without gradients whose results only choose indices are none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +24,7 @@
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
@@ -120,6 +122,7 @@ struct Analyzer {
   std::string getUpdatedParameter(Value gradient) const;
   std::string getParameterOfResult(unsigned result) const;
   void findHeads();
+  void dropChoices();
   std::string getPath(BlockArgument parameter) const {
     return parameter ? getParameterPath(function, parameter) : "";
   }
@@ -1046,6 +1049,60 @@ void Analyzer::findHeads() {
                 });
 }
 
+/// Returns whether an op finds places by comparing: an argmax or argmin is a
+/// reduction of values and their indices, and a sort and a top-k may move
+/// indices along.
+static bool findsPlaces(Operation *op) {
+  return isa<stablehlo::ReduceOp, stablehlo::SortOp, chlo::TopKOp>(op) &&
+         op->getNumResults() > 1;
+}
+
+/// Returns whether nothing but indices follows from a dot's result: the entry
+/// of a codebook that is nearest, for instance.
+static bool onlyChooses(Value result) {
+  constexpr unsigned kMostValues = 64;
+  llvm::SetVector<Value> seen;
+  seen.insert(result);
+  bool chooses = false;
+  for (unsigned i = 0; i < seen.size(); ++i) {
+    for (OpOperand &use : seen[i].getUses()) {
+      Operation *user = use.getOwner();
+      bool isChoice = findsPlaces(user);
+      if (seen.size() > kMostValues ||
+          (!isChoice && !isBarrier(user) && !stablehlo::worksByElement(user) &&
+           !isa<stablehlo::ReshapeOp, stablehlo::TransposeOp,
+                stablehlo::BroadcastInDimOp, stablehlo::SliceOp>(user)))
+        return false;
+      for (Value value : user->getResults()) {
+        if (isa<FloatType>(getElementTypeOrSelf(value.getType())))
+          seen.insert(value);
+        else if (!isChoice)
+          return false;
+      }
+      chooses |= isChoice;
+    }
+  }
+  return chooses;
+}
+
+/// Takes layers for none whose results only choose indices. FP8 would change
+/// the choice, and no gradient passes through it. (Where a gradient passes by
+/// another way, as that of a surrogate, the layer has gradients.)
+void Analyzer::dropChoices() {
+  llvm::StringSet<> differentiated;
+  for (const DotInfo &info : dots)
+    if (info.role == DotRole::Dgrad || info.role == DotRole::Wgrad)
+      differentiated.insert(info.layer);
+  for (DotInfo &info : dots)
+    if (info.role == DotRole::Forward && !info.head &&
+        !differentiated.contains(info.layer) &&
+        onlyChooses(info.dot->getResult(0))) {
+      info.role = DotRole::Other;
+      info.lhs = info.rhs = OperandKind::Other;
+      info.why = "not a linear layer: its result only chooses indices";
+    }
+}
+
 void Analyzer::run() {
   findForwardSlice();
   function.walk<WalkOrder::PreOrder>([&](stablehlo::DotGeneralOp dot) {
@@ -1108,6 +1165,7 @@ void Analyzer::run() {
     classifyWithoutWeight(i);
   findAttentionWithoutBatch();
   findHeads();
+  dropChoices();
   for (auto [info, own] : llvm::zip_equal(dots, layersOfDot))
     for (unsigned layer : own) {
       // A recomputed layer is the layer of the forward pass.
