@@ -744,6 +744,9 @@ bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
   unsigned activationNumber = numbers.get(root);
   unsigned gradientNumber =
       numbers.get(views.getSameElementsRoot(gradient, dot));
+  // The square of an activation is a statistic of it, as K-FAC's update reads.
+  if (gradientNumber == activationNumber)
+    return false;
   SmallVector<int64_t> shape = getSortedShape(dot->getResult(0));
 
   SmallVector<unsigned, 4> candidates;
