@@ -35,6 +35,43 @@ def SetTarget : Pass<"fp8-target", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::fp8::FP8Dialect"];
 }
 
+def DivideScatters : Pass<"fp8-divide-scatters", "::mlir::fp8::KernelOp"> {
+  let summary = "Divide the loops of a scatter among the tasks of a CPU";
+  let description = [{
+    A kernel with a loop nest that is no structured op is one task: its rows are
+    added at places that are data, one after another. If a loop's counter is an
+    index, in the same dimension, of everything that the nest writes (that of a
+    batch, or of the columns of rows), that loop becomes the domain of the
+    kernel. Each element still gets its terms in the same order.
+
+    Example: the gradient of an embedding, whose tasks will be some columns each.
+
+    ```mlir
+    fp8.kernel @embedding_gradient(read %tokens: memref<64xindex>, read %rows: memref<64x256xf32>, write %out: memref<1000x256xf32>) domain = [] {
+      %zero = arith.constant 0.0 : f32
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c64 = arith.constant 64 : index
+      %c256 = arith.constant 256 : index
+      linalg.fill ins(%zero : f32) outs(%out : memref<1000x256xf32>)
+      scf.for %i = %c0 to %c64 step %c1 {
+        %token = memref.load %tokens[%i] : memref<64xindex>
+        scf.for %j = %c0 to %c256 step %c1 {
+          %sum = memref.load %out[%token, %j] : memref<1000x256xf32>
+          %row = memref.load %rows[%i, %j] : memref<64x256xf32>
+          %next = arith.addf %sum, %row : f32
+          memref.store %next, %out[%token, %j] : memref<1000x256xf32>
+        } {fp8.irregular}
+      } {fp8.irregular, fp8.task_dims = array<i64>}
+      fp8.return  // the domain becomes [256], the loop 1 of the nest
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numDivided", "num-divided", "Number of kernels that may have several tasks">
+  ];
+}
+
 def TurnScores : Pass<"fp8-turn-scores", "::mlir::fp8::KernelOp"> {
   let summary = "Let the scores of an attention be columns on a CPU";
   let description = [{

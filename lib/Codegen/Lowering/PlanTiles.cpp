@@ -86,6 +86,31 @@ static SmallVector<int64_t> tileOfCopy(KernelOp kernel) {
   return tile;
 }
 
+/// Returns the nest of a scatter that tasks divide; null for other kernels.
+static scf::ForOp scatterOf(KernelOp kernel) {
+  for (auto nest : kernel.getBody().front().getOps<scf::ForOp>())
+    if (auto loops = nest->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+        loops && !loops.empty())
+      return nest;
+  return nullptr;
+}
+
+/// Divides a scatter. If its outermost loop is divided, tasks share nothing.
+/// Else each of them goes through all indices, so there is one for a thread,
+/// and columns are whole lines of the cache.
+static SmallVector<int64_t> tileOfScatter(KernelOp kernel, scf::ForOp nest,
+                                          int64_t threads) {
+  int64_t extent = kernel.getDomain()[0], bytes = 0;
+  for (Type type : kernel.getArgumentTypes())
+    if (auto buffer = dyn_cast<MemRefType>(type))
+      bytes += byteSize(buffer);
+  int64_t tasks = std::clamp<int64_t>(bytes / kTaskWork, 1, kMaxTasks);
+  if (nest->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr)[0] == 0)
+    return {tileSize(extent, llvm::divideCeil(extent, tasks))};
+  int64_t columns = llvm::divideCeil(extent, std::min(tasks, threads));
+  return {std::min<int64_t>(extent, llvm::alignTo(columns, kLineElements))};
+}
+
 /// Returns the bytes of a kernel's local buffers over all tasks.
 static int64_t bufferBytes(KernelOp kernel) {
   int64_t bytes = 0;
@@ -320,6 +345,8 @@ static bool isMostlyDot(KernelOp kernel, linalg::GenericOp dot) {
 }
 
 SmallVector<int64_t> fp8::cpuTileOf(KernelOp kernel, int64_t threads) {
+  if (scf::ForOp scatter = scatterOf(kernel))
+    return tileOfScatter(kernel, scatter, threads);
   linalg::GenericOp dot = contractionOf(kernel);
   SmallVector<int64_t> tile = kernel.getCopy() ? tileOfCopy(kernel)
                               : isMostlyDot(kernel, dot)

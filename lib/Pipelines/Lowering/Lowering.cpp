@@ -67,6 +67,7 @@ void fp8::buildPlanPipeline(OpPassManager &pm, StringRef cpu,
   SetTargetOptions target;
   target.cpu = cpu.str();
   pm.addPass(createSetTarget(target));
+  pm.addNestedPass<KernelOp>(createDivideScatters());
   pm.addNestedPass<KernelOp>(createTurnScores());
   PlanTilesOptions tiles;
   tiles.threads = threads;

@@ -278,10 +278,24 @@ fp8.kernel @k(read %x: memref<8xf32>, write %y: memref<8xf32>) domain = [8] {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
-  // expected-error @+1 {{expected 'fp8.task_dims' to name one of its 0 loops or to be -1 but got 0}}
+  // expected-error @+1 {{expected 'fp8.task_dims' to name one of its 1 loops or to be -1 but got 1}}
   scf.for %i = %c0 to %c8 step %c1 {
     %a = memref.load %x[%i] : memref<8xf32>
     memref.store %a, %y[%i] : memref<8xf32>
-  } {fp8.task_dims = array<i64: 0>}
+  } {fp8.task_dims = array<i64: 1>}
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read %x: memref<8xf32>, write %y: memref<8xf32>) domain = [8] {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  // expected-error @+1 {{expected a parallel loop for loop 0 of the domain, since it writes an argument}}
+  scf.for %i = %c0 to %c8 step %c1 {
+    %a = memref.load %x[%i] : memref<8xf32>
+    memref.store %a, %y[%i] : memref<8xf32>
+  } {fp8.task_dims = array<i64: -1>}
   fp8.return
 }

@@ -1,6 +1,7 @@
 //===- Scratch.cpp - Local buffers of a task ------------------------------===//
 
 #include "Booleans.h"
+#include "IrregularLoops.h"
 #include "KernelLowering.h"
 
 #include "fp8/Kernels/ContractionDims.h"
@@ -12,9 +13,26 @@ using namespace mlir::fp8::lowering;
 /// The alignment of locals, in bytes.
 static constexpr int64_t kAlignment = 64;
 
+/// Returns the op of the kernel's body around an op.
+static Operation *nestAround(Operation *op) {
+  while (!isa<KernelOp, func::FuncOp>(op->getParentOp()))
+    op = op->getParentOp();
+  return op;
+}
+
 SmallVector<int> lowering::domainLoopsOf(Value buffer) {
-  SmallVector<int> loops(cast<MemRefType>(buffer.getType()).getRank(), -1);
+  auto type = cast<MemRefType>(buffer.getType());
+  SmallVector<int> loops(type.getRank(), -1);
   for (OpOperand &use : buffer.getUses()) {
+    if (auto store = dyn_cast<memref::StoreOp>(use.getOwner())) {
+      Operation *nest = nestAround(store);
+      SmallVector<scf::ForOp> own = loopsOfNest(nest);
+      for (auto [i, number] : llvm::enumerate(taskDims(nest)))
+        if (number >= 0)
+          if (auto dim = dimensionOf(own[number], store.getIndices(), type))
+            loops[*dim] = i;
+      continue;
+    }
     auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
     if (!generic || !generic.isDpsInit(&use))
       continue;

@@ -1,5 +1,6 @@
 //===- Tiles.cpp - The tiles of a kernel ----------------------------------===//
 
+#include "IrregularLoops.h"
 #include "KernelLowering.h"
 
 #include "fp8/Codegen/Tiles.h"
@@ -123,12 +124,28 @@ Value KernelLowering::keysOf(const Local &local, linalg::GenericOp dot,
                                    steps);
 }
 
+/// Lets a loop from 0 by 1 run over `size` iterations from `offset` on.
+static void runOverTile(scf::ForOp loop, Value offset, int64_t size) {
+  OpBuilder builder(loop);
+  loop.setUpperBound(
+      arith::ConstantIndexOp::create(builder, loop.getLoc(), size));
+  builder.setInsertionPointToStart(loop.getBody());
+  Value counter = loop.getInductionVar();
+  auto index = arith::AddIOp::create(builder, loop.getLoc(), counter, offset);
+  counter.replaceAllUsesExcept(index, index);
+}
+
 /// Clones the nest to work on the locals of the tile.
 Operation *KernelLowering::cloneIrregular(Operation *nest) {
   IRMapping mapping;
   for (auto &[buffer, local] : locals)
     mapping.map(buffer, local.memref);
   Operation *copy = builder.clone(*nest, mapping);
+  SmallVector<scf::ForOp> loops = loopsOfNest(copy);
+  for (auto [loop, offset, size] :
+       llvm::zip(taskDims(copy), tileOffsets, tileSizes))
+    if (loop >= 0)
+      runOverTile(loops[loop], offset, size);
   copy->removeAttr(kTaskDimsAttr);
   accessBooleansAsBytes(copy);
   return copy;

@@ -266,6 +266,11 @@ static LogicalResult verifyLoops(KernelOp kernel, Operation *op) {
   SmallVector<int64_t> extents;
   if (linalgOp)
     extents = linalgOp.getStaticLoopRanges();
+  else
+    op->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+      std::optional<APInt> count = loop.getStaticTripCount();
+      extents.push_back(count ? count->getSExtValue() : -1);
+    });
   llvm::SmallBitVector taken(extents.size());
   // (Other verifiers check the number of loops.)
   for (auto [loop, extent] : llvm::zip(attr.asArrayRef(), kernel.getDomain())) {
@@ -288,17 +293,31 @@ static LogicalResult verifyLoops(KernelOp kernel, Operation *op) {
   return success();
 }
 
+/// Returns whether an op or nest writes an argument of its kernel.
+static bool writesArgument(Operation *op) {
+  auto isArgument = [](Value value) {
+    return isa<BlockArgument>(value) && isa<MemRefType>(value.getType());
+  };
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
+    return llvm::any_of(linalgOp.getDpsInits(), isArgument);
+  return op
+      ->walk([&](memref::StoreOp store) {
+        return isArgument(store.getMemRef()) ? WalkResult::interrupt()
+                                             : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Checks that no two tasks write the same part of an argument: what writes it
-/// has a parallel loop for each loop that tasks divide.
+/// has a parallel loop for each loop that tasks divide. (The loops of a nest
+/// have no kinds; fp8-divide-scatters has looked at what they write.)
 static LogicalResult verifyWrites(KernelOp kernel, Operation *op) {
   auto attr =
       op->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
-  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  if (!attr || !linalgOp)
+  if (!attr)
     return success();
-  bool writes = llvm::any_of(linalgOp.getDpsInits(), [&](Value init) {
-    return isa<BlockArgument>(init) && isa<MemRefType>(init.getType());
-  });
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  bool writes = writesArgument(op);
   ArrayRef<int64_t> divided = kernel.getDomain();
   if (kernel.getBlock())
     divided = divided.drop_back();
@@ -306,8 +325,8 @@ static LogicalResult verifyWrites(KernelOp kernel, Operation *op) {
     if (!writes || extent == 1)
       continue;
     int64_t loop = attr.empty() ? -1 : attr[i];
-    if (loop < 0 ||
-        linalgOp.getIteratorTypesArray()[loop] != utils::IteratorType::parallel)
+    if (loop < 0 || (linalgOp && linalgOp.getIteratorTypesArray()[loop] !=
+                                     utils::IteratorType::parallel))
       return op->emitOpError("expected a parallel loop for loop ")
              << i << " of the domain, since it writes an argument";
   }

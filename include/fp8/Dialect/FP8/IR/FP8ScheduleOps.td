@@ -61,7 +61,8 @@ def FP8_KernelOp : FP8_OpOfSchedule<"kernel",
     is read, written or updated (`#fp8.access`). The `domain` holds the extents
     of the loops that all ops of the body share. On each op, the attribute
     `fp8.task_dims` gives the op's loop for each loop of the domain, which has
-    the same number of iterations, or -1 if it has none. What writes an argument
+    the same number of iterations, or -1 if it has none; the loops of a nest of
+    `scf.for` count in the order of the text. What writes an argument
     has a parallel loop for each. Tasks divide the domain among them so that each
     reads only what it wrote itself. An empty domain is one task. The target's codegen decides how
     to divide the domain and records it as `plan` (see `#fp8.cpu_plan`,
