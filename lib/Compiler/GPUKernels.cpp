@@ -230,15 +230,17 @@ fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
   module.getContext()->loadAllAvailableDialects();
   SmallVector<gpu::GPUModuleOp> modules(module.getOps<gpu::GPUModuleOp>());
   std::vector<Kernel> kernels(modules.size());
-  std::vector<std::string> errors(modules.size());
+  std::vector<std::string> errors(modules.size()), serialized(modules.size());
   std::atomic<size_t> next(0);
   auto work = [&] {
     for (size_t i; (i = next++) < modules.size();) {
       auto code = compileGPUModule(modules[i], *target, image);
-      if (code)
-        kernels[i].image = std::move(code->bytes);
-      else
+      if (!code) {
         errors[i] = llvm::toString(code.takeError());
+        continue;
+      }
+      kernels[i].image = std::move(code->bytes);
+      serialized[i] = std::move(code->resources.serialized);
     }
   };
   runOnThreads(threads, work);
@@ -273,6 +275,11 @@ fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
     Kernel &kernel = kernels[i];
     if (!errors[i].empty())
       return gpu.emitError("code generation failed: ") << errors[i];
+    if (!serialized[i].empty())
+      gpu.emitWarning(
+          "this kernel takes longer than it should, since its wgmma "
+          "do not overlap: ")
+          << serialized[i];
     if (failed(describeModule(gpu, kernel)) || failed(add(gpu, kernel)))
       return failure();
   }

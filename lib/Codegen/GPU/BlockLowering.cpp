@@ -262,12 +262,32 @@ LogicalResult BlockLowering::emitTasksWithTma(Value first) {
   return failed(result) ? result : emitTask(emitTaskLoop(first));
 }
 
+/// Keeps the end of a tile's code by assembly without instructions, if there
+/// are tiles of several sizes. LLVM would else let them share what they do
+/// last, and with it the registers of their sums, for which CUDA's assembler
+/// serializes wgmma.
+void BlockLowering::keepEnd() {
+  bool haveEdges = llvm::any_of(llvm::zip_equal(domain, tile), [](auto sizes) {
+    auto [extent, size] = sizes;
+    return extent % size != 0;
+  });
+  if (haveEdges)
+    LLVM::InlineAsmOp::create(
+        builder, loc, TypeRange{}, ValueRange{}, /*asm_string=*/"",
+        /*constraints=*/"", /*has_side_effects=*/true, /*is_align_stack=*/false,
+        LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
+        ArrayAttr());
+}
+
 /// The producer only brings the operands of dots.
 LogicalResult BlockLowering::emitParts() {
   if (dots.inPlace)
     return emitStep();
-  if (!ring || !ring->fills)
-    return KernelLowering::emitParts();
+  if (!ring || !ring->fills) {
+    LogicalResult result = KernelLowering::emitParts();
+    keepEnd();
+    return result;
+  }
   for (const auto &part : parts)
     if (auto *op = std::get_if<Operation *>(&part))
       if (auto generic = dyn_cast<linalg::GenericOp>(*op))

@@ -141,6 +141,7 @@ private:
   void emitParallelLoops(const Nest &nest, Loops &loops,
                          ArrayRef<unsigned> order) override;
   void emitPartEnd() override;
+  void keepEnd();
   std::optional<int64_t> alignmentOf(Value buffer, AffineMap map,
                                      const Nest &nest, int64_t lanes) override;
 

@@ -145,27 +145,41 @@ DotEmitter::Values DotEmitter::sumRunByWgmma(Places places, const Run &run,
   storeStage(run, carried, cst(0));
   if (run.stages > 1)
     carried = loadStage(places, run, cst(depth));
-  llvm::append_range(carried, sums);
-  Values results = forValues(
-      run.stages * depth, depth, carried, [&](Value at, ValueRange carried) {
-        Value number = div(at, depth);
-        waitForCopies();
-        showToWgmma(b, loc);
-        gpu::BarrierOp::create(b, loc);
-        Value made =
-            startProducts(rem(number, plan.stages), carried.drop_front(loaded));
-        startNextCopies(places, run, at);
-        Values next = llvm::to_vector(carried.take_front(loaded));
-        if (loaded && run.stages > 1)
-          next = ifStage(run, add(at, depth), next, [&] {
-            storeStage(run, next, rem(add(number, 1), plan.stages));
-            Value following = add(at, 2 * depth);
-            return ifStage(run, following, next,
-                           [&] { return loadStage(places, run, following); });
-          });
-        llvm::append_range(next, waitForProducts(made, sums.size()));
-        return next;
+  auto multiply = [&](Value at, ValueRange staged, ValueRange sums) {
+    Value number = div(at, depth);
+    waitForCopies();
+    showToWgmma(b, loc);
+    gpu::BarrierOp::create(b, loc);
+    Value made = startProducts(rem(number, plan.stages), sums,
+                               /*fromZero=*/sums.empty());
+    startNextCopies(places, run, at);
+    Values next = llvm::to_vector(staged);
+    if (loaded && run.stages > 1)
+      next = ifStage(run, add(at, depth), next, [&] {
+        storeStage(run, next, rem(add(number, 1), plan.stages));
+        Value following = add(at, 2 * depth);
+        return ifStage(run, following, next,
+                       [&] { return loadStage(places, run, following); });
       });
+    llvm::append_range(next, waitForProducts(made, plan.sumsPerThread()));
+    return next;
+  };
+  // Sums of nothing begin with the first products. LLVM would write zeros
+  // between a fence and wgmma, for which CUDA's assembler serializes it.
+  int64_t first = llvm::all_of(
+      sums, [](Value sum) { return matchPattern(sum, m_AnyZeroFloat()); });
+  if (first)
+    carried = multiply(cst(0), carried, {});
+  else
+    llvm::append_range(carried, inRegisters(sums));
+  Values results = carried;
+  if (run.stages > first)
+    results = forValues((run.stages - first) * depth, depth, carried,
+                        [&](Value at, ValueRange carried) {
+                          return multiply(add(at, first * depth),
+                                          carried.take_front(loaded),
+                                          carried.drop_front(loaded));
+                        });
   results.erase(results.begin(), results.begin() + loaded);
   return results;
 }

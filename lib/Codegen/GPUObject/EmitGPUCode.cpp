@@ -71,6 +71,10 @@ private:
       return module.emitError("code generation failed: ")
              << llvm::toString(code.takeError());
     resources = code->resources;
+    if (!resources.serialized.empty())
+      return module.emitError("expected wgmma that overlap but got from CUDA's "
+                              "assembler: ")
+             << resources.serialized;
     StringRef suffix = kind == GPUImage::Bitcode ? "bc" : nameOf(kind);
     return write((module.getName() + "." + suffix).str(), code->bytes);
   }

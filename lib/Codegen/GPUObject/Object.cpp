@@ -155,9 +155,11 @@ static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
   StringRef text = messages ? (*messages)->getBuffer() : StringRef();
   if (status != 0)
     return llvm::createStringError(ptxas + " failed: " + problem + text);
-  if (StringRef line = findSerialized(text); !line.empty())
+  StringRef serialized = findSerialized(text);
+  if (!serialized.empty() &&
+      !serialized.contains("insufficient register resources"))
     return llvm::createStringError("expected wgmma that overlap but got from " +
-                                   ptxas + ": " + line);
+                                   ptxas + ": " + serialized);
   auto bytes = llvm::MemoryBuffer::getFile(paths[1]);
   if (!bytes)
     return llvm::createStringError("cannot read what " + ptxas + " wrote");
@@ -167,13 +169,20 @@ static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
   code.resources.spilledBytes = numberIn(text, "([0-9]+) bytes spill stores");
   code.resources.stackBytes = numberIn(text, "([0-9]+) bytes stack frame");
   code.resources.sharedBytes = numberIn(text, "([0-9]+) bytes smem");
+  code.resources.serialized = serialized.str();
   return code;
+}
+
+/// How bad it is for a kernel's time what the assembler made of it: wgmma that
+/// do not overlap are worse than any spill.
+static std::pair<bool, int64_t> costOf(const GPUResources &resources) {
+  return {!resources.serialized.empty(), resources.spilledBytes};
 }
 
 /// Runs the assembler up to three times. It may spill a few registers to fit
 /// another block on a multiprocessor, or because it unrolls loops; the further
 /// runs tell it to plan for one block, or not to unroll. Returns the first
-/// result without spills, or the one with the fewest.
+/// result without spills whose wgmma overlap, or the best one.
 static llvm::Expected<GPUCode> assemble(StringRef ptx, GPUTargetAttr target) {
   llvm::Expected<GPUCode> best = assembleOnce(ptx, target);
   auto [before, after] = ptx.split(".reqntid");
@@ -181,14 +190,14 @@ static llvm::Expected<GPUCode> assemble(StringRef ptx, GPUTargetAttr target) {
   if (rest.empty())
     return best;
   for (StringRef directive : {".minnctapersm 1", ".pragma \"nounroll\";"}) {
-    if (!best || best->resources.spilledBytes == 0)
+    if (!best || costOf(best->resources) == costOf(GPUResources()))
       break;
     llvm::Expected<GPUCode> other = assembleOnce(
         (before + ".reqntid" + threads + "\n" + directive + "\n" + rest).str(),
         target);
     if (!other)
       return other;
-    if (other->resources.spilledBytes < best->resources.spilledBytes)
+    if (costOf(other->resources) < costOf(best->resources))
       best = std::move(other);
   }
   return best;

@@ -28,6 +28,9 @@ StringRef nameOf(GPUImage image);
 /// The resources of a kernel, as reported by `ptxas`.
 struct GPUResources {
   int64_t registers = 0, spilledBytes = 0, stackBytes = 0, sharedBytes = 0;
+  /// What the assembler says if wgmma instructions do not overlap for want of
+  /// registers: the kernel is right but slower. Else empty.
+  std::string serialized;
 };
 
 struct GPUCode {
