@@ -547,8 +547,12 @@ private:
   }
 
   FailureOr<GPUPlanAttr> planOf(KernelOp kernel, const GPUInfo &info) {
-    if (isAttention(kernel))
+    if (isAttention(kernel)) {
+      if (!contractionOf(kernel))
+        return kernel.emitOpError(
+            "expected a kernel whose last loop runs in blocks to have a dot");
       return planOfAttention(kernel, info);
+    }
     if (linalg::GenericOp dot = contractionOf(kernel)) {
       if (info.hasWgmma && multipliesMatrices(dot))
         if (GPUPlanAttr plan = planOfWgmma(kernel, dot, info)) {

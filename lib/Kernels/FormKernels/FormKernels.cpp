@@ -7,6 +7,7 @@
 #include "Work.h"
 
 #include "fp8/Analysis/Signature.h"
+#include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -46,6 +47,28 @@ static void reorder(Block &block, const KernelGroups &groups,
   }
 }
 
+/// Returns whether an attention has no dots: those of heads of one feature are
+/// products and sums.
+static bool hasNoDot(Operation *attention) {
+  return llvm::none_of(
+      attention->getRegion(0).front().getOps<linalg::GenericOp>(),
+      [](linalg::GenericOp op) { return isDot(op); });
+}
+
+/// Moves the ops of an attention's body in front of it, in its place.
+static void inlineBody(Operation *attention) {
+  Block &body = attention->getRegion(0).front();
+  for (auto [argument, operand] :
+       llvm::zip_equal(body.getArguments(), attention->getOperands()))
+    argument.replaceAllUsesWith(operand);
+  Operation *end = body.getTerminator();
+  attention->replaceAllUsesWith(end->getOperands());
+  end->erase();
+  attention->getBlock()->getOperations().splice(attention->getIterator(),
+                                                body.getOperations());
+  attention->erase();
+}
+
 namespace {
 
 class FormKernels : public fp8::impl::FormKernelsBase<FormKernels> {
@@ -75,9 +98,15 @@ private:
   }
 
   LogicalResult outlineAttentions(Block &block) {
-    for (Operation &op : llvm::make_early_inc_range(block))
-      if (isAttention(&op) && failed(outlineAttention(&op, nextName())))
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (!isAttention(&op))
+        continue;
+      // The blocks of a GPU divide an attention by its dots.
+      if (forBlocks && hasNoDot(&op))
+        inlineBody(&op);
+      else if (failed(outlineAttention(&op, nextName())))
         return failure();
+    }
     return success();
   }
 

@@ -6,6 +6,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -51,6 +52,31 @@ static void privatizeDestinations(Operation *op) {
       init.set(copy->getResult(number));
       privatizeDestinations(copy);
     }
+}
+
+/// Gives a loop a copy of each value that it starts from more than once: one
+/// buffer cannot become several results. (A sort that moves the indices of its
+/// elements twice, as signed and unsigned numbers.)
+static void copyRepeatedInits(scf::ForOp loop) {
+  llvm::SmallPtrSet<Value, 4> seen;
+  for (OpOperand &init : loop.getInitArgsMutable()) {
+    auto type = dyn_cast<RankedTensorType>(init.get().getType());
+    if (!type || seen.insert(init.get()).second)
+      continue;
+    OpBuilder builder(loop);
+    Value empty = tensor::EmptyOp::create(
+        builder, loop.getLoc(), type.getShape(), type.getElementType());
+    SmallVector<AffineMap> maps(2,
+                                builder.getMultiDimIdentityMap(type.getRank()));
+    auto copy = linalg::GenericOp::create(
+        builder, loop.getLoc(), TypeRange{type}, init.get(), empty, maps,
+        SmallVector<utils::IteratorType>(type.getRank(),
+                                         utils::IteratorType::parallel),
+        [](OpBuilder &b, Location loc, ValueRange elements) {
+          linalg::YieldOp::create(b, loc, elements.front());
+        });
+    init.set(copy.getResult(0));
+  }
 }
 
 /// Turns fills that are read as ordinary values into ops of their own, and
@@ -118,6 +144,8 @@ void fp8::prepareForGrouping(ArrayRef<Block *> blocks) {
     for (Operation &op : llvm::make_early_inc_range(*block))
       if (isWork(&op)) {
         privatizeDestinations(&op);
+        if (auto loop = dyn_cast<scf::ForOp>(op))
+          copyRepeatedInits(loop);
         captureScalarsAsTensors(&op);
       }
   // Process inner blocks first: they determine the uses of outer fills.

@@ -62,6 +62,7 @@ for dtype in (np.int8, np.uint8, np.int16, np.uint32, np.int64, np.uint64, np.bo
 case("sort", "values along", lambda k, x, y: lax.sort([k, x, y], num_keys=1), ints(0, 6, 50), f32(50), ints(0, 2, 50) > 0)
 # JAX sorts the positions twice if it differentiates argsort.
 case("sort", "one operand twice", lambda k, i: (lax.sort([k, i, i], num_keys=1)[1:], jnp.outer(i, i)), odd, np.arange(13))
+case("sort", "one operand in two types", lambda k: lax.sort([-k, lax.iota(np.int32, 13), lax.iota(np.uint32, 13)], num_keys=1)[:2], odd)
 case("sort", "one key twice", lambda k, x: lax.sort([k, k, x], num_keys=2), np.arange(13) % 3, odd)
 case("sort", "two keys", lambda k, l, x: lax.sort([k, l, x], num_keys=2, dimension=0), ints(0, 3, 30, 4), f32(30, 4), ints(0, 99, 30, 4))
 case("sort", "median", lambda x: jnp.median(x, axis=1), f32(5, 31))
