@@ -3,6 +3,7 @@
 #include "Parser.h"
 
 #include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <limits>
 
@@ -103,6 +104,20 @@ private:
                                  Tiling rhs);
   LogicalResult checkAccumulators(llvm::SMRange range);
 
+  /// Remembers where the value of a key is, for checks of several keys.
+  Key located(Key key) {
+    return {key.name, key.required,
+            [this, name = key.name, read = std::move(key.read)](Node *node) {
+              ranges[name] = node->getSourceRange();
+              return read(node);
+            }};
+  }
+  /// Returns where the value of a key is; `whole` if it is not in this text.
+  llvm::SMRange rangeOf(StringRef name, llvm::SMRange whole) const {
+    auto found = ranges.find(name);
+    return found == ranges.end() ? whole : found->second;
+  }
+
   /// Makes a key whose value a method reads.
   Key key(StringLiteral name, LogicalResult (RecipeParser::*parse)(Node *)) {
     return {name, /*required=*/false,
@@ -111,6 +126,7 @@ private:
 
   Recipe &recipe;
   bool overlay;
+  llvm::StringMap<llvm::SMRange> ranges;
 };
 } // namespace
 
@@ -229,10 +245,10 @@ YAMLReader::Key
 RecipeParser::dotKey(StringLiteral dot, std::optional<DotT> &result,
                      StringLiteral first, OperandRecipe DotT::*firstOperand,
                      StringLiteral second, OperandRecipe DotT::*secondOperand) {
-  return {dot, /*required=*/false, [=, &result](Node *node) {
-            return parseDot(node, dot, result, first, firstOperand, second,
-                            secondOperand);
-          }};
+  return located({dot, /*required=*/false, [=, &result](Node *node) {
+                    return parseDot(node, dot, result, first, firstOperand,
+                                    second, secondOperand);
+                  }});
 }
 
 //===----------------------------------------------------------------------===//
@@ -526,7 +542,7 @@ LogicalResult RecipeParser::checkAccumulator(llvm::SMRange range, StringRef dot,
 LogicalResult RecipeParser::checkAccumulators(llvm::SMRange range) {
   auto check = [&](StringRef name, const auto &dot, auto lhs, auto rhs) {
     return success(!dot || succeeded(checkAccumulator(
-                               range, name, dot->accumulator,
+                               rangeOf(name, range), name, dot->accumulator,
                                ((*dot).*lhs).tile, ((*dot).*rhs).tile)));
   };
   return success(
@@ -555,13 +571,13 @@ LogicalResult RecipeParser::parseRoot(Node *root) {
            key("optimizer", &RecipeParser::parseOptimizer),
            key("gradients", &RecipeParser::parseGradients),
            key("all_reduce", &RecipeParser::parseAllReduce),
-           enumKey("weight_copies", false, recipe.weightCopies),
+           located(enumKey("weight_copies", false, recipe.weightCopies)),
            integerKey("seed", 0, std::numeric_limits<int64_t>::max(),
                       recipe.seed)})))
     return failure();
   if (failed(checkAccumulators(range)))
     return failure();
-  return checkWeightCopies(range);
+  return checkWeightCopies(rangeOf("weight_copies", range));
 }
 
 LogicalResult RecipeParser::parse() {

@@ -16,10 +16,10 @@ using namespace mlir::fp8;
 //===----------------------------------------------------------------------===//
 
 /// Returns the candidate with the smallest edit distance (the first of equals),
-/// ignoring case.
+/// ignoring case; empty if none is near enough to be meant.
 static StringRef nearest(StringRef text, ArrayRef<StringRef> candidates) {
   StringRef best;
-  unsigned bestDistance = ~0u;
+  unsigned bestDistance = (text.size() + 2) / 3 + 1;
   std::string lower = text.lower();
   for (StringRef candidate : candidates) {
     unsigned distance = StringRef(lower).edit_distance(candidate.lower());
@@ -33,8 +33,10 @@ static StringRef nearest(StringRef text, ArrayRef<StringRef> candidates) {
 
 void fp8::addChoices(InFlightDiagnostic &diag, StringRef text, StringRef what,
                      ArrayRef<StringRef> valid) {
-  diag << "; did you mean '" << nearest(text, valid) << "'? valid " << what
-       << ": " << llvm::join(valid, ", ");
+  diag << "; ";
+  if (StringRef meant = nearest(text, valid); !meant.empty())
+    diag << "did you mean '" << meant << "'? ";
+  diag << "valid " << what << ": " << llvm::join(valid, ", ");
 }
 
 FileLineColLoc YAMLReader::getLocation(llvm::SMRange range) {

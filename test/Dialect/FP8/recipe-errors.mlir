@@ -12,7 +12,7 @@ module attributes {fp8.recipe = #fp8.recipe<{name = mine, forward = {wieght = {f
 
 // -----
 
-// expected-error @+1 {{unknown value '2x2' of key 'tile'; did you mean '1x32'? valid values: tensor, row, 1x128, 128x128, 1x32}}
+// expected-error @+1 {{unknown value '2x2' of key 'tile'; valid values: tensor, row, 1x128, 128x128, 1x32}}
 module attributes {fp8.recipe = #fp8.recipe<{name = mine, forward = {activation = {format = f8E5M2, tile = "2x2"}}}>} {}
 
 // -----
