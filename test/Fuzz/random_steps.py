@@ -18,6 +18,10 @@ seed: model, its spelling, optimizer, wrappers, types, containers. For each draw
  4. In every tenth draw one thread and three compute the same bits, and so does
     unoptimized code, which the other draws run.
 
+With --recipes N, N random recipes (steps/recipes.py) take the place of the presets. Each is checked as a preset is, and
+also: the printed recipe prints the same; a recipe that docs/Recipes.md forbids has a clear error; three threads, and
+a run that is stopped and resumed, compute the same bits. The smallest recipe that fails is reduced/random-0.yaml.
+
 Failing draws are reduced (steps/reduce.py) to a line of --set options; their files
 stay in FOLDER. Ambiguities of modules without names are counted.
 """
@@ -120,6 +124,7 @@ def main():
     parser.add_argument("--no-reduce", action="store_true")
     parser.add_argument("--pairs", action="store_true", help="check only which result replaces which argument, which is quick")
     parser.add_argument("--none", action="store_true", help="check only 1.: that --recipe none computes JAX's state")
+    parser.add_argument("--recipes", type=int, default=0, metavar="N", help="check N random recipes for each step instead of presets")
     parser.add_argument("--timeout", type=int, default=180, metavar="S", help="most seconds for a run of a program; sanitizers need more (default: 180)")
     parser.add_argument("--self-check", action="store_true", help="check the generator instead: see steps/soundness.py")
     parser.add_argument("--count", type=int, help="only count how often each option is drawn")
@@ -132,7 +137,7 @@ def main():
     args.folder.mkdir(parents=True, exist_ok=True)
     draws = []
     for number, group in enumerate([args, *(parser.parse_args([str(found), str(args.folder), *shlex.split(options)]) for options in args.also)]):
-        tools = {"run": found, "opt": str(pathlib.Path(found).parent / "fp8-opt"), "pairs": group.pairs, "none": group.none, "timeout": args.timeout, "self": group.self_check}
+        tools = {"run": found, "opt": str(pathlib.Path(found).parent / "fp8-opt"), "pairs": group.pairs, "none": group.none, "recipes": group.recipes, "timeout": args.timeout, "self": group.self_check}
         place = args.folder.resolve() / f"also-{number}" if number else args.folder.resolve()
         place.mkdir(exist_ok=True)
         draws += [(seed, options_of(group.set), place, tools, args.keep, not args.no_reduce) for seed in seeds_of(group.seeds)]

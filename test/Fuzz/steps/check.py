@@ -2,22 +2,36 @@
 
 import json
 import re
+import types
 
 import fp8_testing as t
 import jax.numpy as jnp
 import numpy as np
 from stored_state import decode
 
-from . import choices, optimizers, stepwise
+from . import choices, optimizers, recipes, stepwise
 from .models import STEPS
-from .module import Module, first_error, kind_of, number
+from .module import RANDOM, Module, first_error, group, kind_of, number
 from .reference import BF16, CHAOS_OF_SCALARS, CHAOTIC_TIMES, E4M3, SUM, TIMES, TINY, Failure, Reference, distance, diverges, tight, tolerance
 
 # Presets that store state in less than f32.
 STORED = {"fp8_lm", "scaling_fp8", "coat"}
 # Presets with delayed scales, and options that give their scales two bits of headroom.
 DELAYED = {"delayed", "fp8_lm", "scaling_fp8"}
-ROOM = [f"--set={key}.margin=2" for key in ("forward.activation", "dgrad.gradient", "wgrad.activation", "wgrad.gradient")]
+ROOM = [f"{key}.margin" for key in ("forward.activation", "dgrad.gradient", "wgrad.activation", "wgrad.gradient")]
+
+
+def traits(module, recipe):
+    """Returns what checks need to know of a recipe (see recipes.traits)."""
+    if recipe in module.recipes:
+        return module.traits[recipe]
+    return types.SimpleNamespace(stored=recipe in STORED, delayed=recipe in DELAYED, bits=BF16 if recipe == "bf16" else E4M3, coarse=[], unstable=[], slices=False)
+
+
+def room(module, recipe):
+    """Returns options that give delayed scales two bits of headroom."""
+    lacks = lambda key: recipe in module.recipes and f"{key.split('.')[0]}:" not in module.recipes[recipe].read_text()
+    return [f"--set={key}=2" for key in ROOM if not lacks(key)]
 
 
 def check_pairs(module):
@@ -109,7 +123,7 @@ def check_verdicts(module, recipe):
     # A loss that needs all logits at once makes their slices again, in a second loop.
     again = sum(row["category"] == "head" and row["role"] == "forward" and bool(row["loops"]) for row in verdicts)
     rows = len(verdicts)
-    if not dots <= rows <= dots + (again if module.reference.choices.logits == "sliced" else 0):
+    if not dots <= rows <= dots + (again if module.reference.choices.logits == "sliced" or traits(module, recipe).slices else 0):
         raise Failure("verdicts", f"{recipe}: expected verdicts of {dots} dots but got {rows}")
 
 
@@ -135,7 +149,7 @@ def check_moves(module, recipe):
             continue
         early, name = export.early[path], module.names[path]
         moved, size = movement(early, last), np.maximum(np.abs(last.astype(np.float64)), np.abs(early.astype(np.float64)))
-        coarse = recipe in STORED or last.dtype != np.float32
+        coarse = traits(module, recipe).stored or last.dtype != np.float32
         bound = np.maximum(size / 8, np.max(size, initial=0) / 64) if coarse else np.maximum(np.max(size, initial=0) * 1e-4, 1e-12)
         clear = moved > bound
         # If narrow state cannot resolve nearly all of an array, it says nothing about the rest. A single element
@@ -153,7 +167,7 @@ def check_moves(module, recipe):
         routed = module.reference.choices.ffn.startswith("moe") and "['ffn']" in path
         enough = clear.sum() / 2 if clear.sum() * 4 > clear.size and not grows and not routed else 1
         if name not in others[-1]:
-            raise Failure("preset-missing", f"{recipe}: expected {path} ({name}) in the checkpoint")
+            raise Failure(f"{group(recipe)}-missing", f"{recipe}: expected {path} ({name}) in the checkpoint")
         # Payloads may stay the same if a tensor only grows, as an average does at first.
         before, *after = (decode(tensors, name).astype(np.float64) for tensors in (one, *others))
         changed = np.any([before != x for x in after], axis=0)
@@ -167,7 +181,7 @@ def check_moves(module, recipe):
             # elements are below the clip differs.
             changed |= np.any([movement(before, x) > bound for x in after], axis=0)
         if changed.sum() < min(enough, clear.sum() / 2):
-            raise Failure("preset-still", f"{recipe}: {path} ({name}): {clear.sum()} of {clear.size} elements move in JAX but {changed.sum()} here")
+            raise Failure(f"{group(recipe)}-still", f"{recipe}: {path} ({name}): {clear.sum()} of {clear.size} elements move in JAX but {changed.sum()} here")
 
 
 def losses(scalars, export):
@@ -236,29 +250,32 @@ def check_losses(module, recipe, log):
         return 0.0, 0.0
     off, size = distance(got, want), np.max(np.abs(want))
     allowed = FLOOR * size + TINY
-    bits = BF16 if recipe == "bf16" else E4M3
+    what = traits(module, recipe)
+    bits = what.bits
 
     def rounded_gap(count):
         return max(distance(losses(play[0], reference.export), want) for play in reference.rounded(count, bits))
 
-    if off > allowed and recipe != "bf16":
+    if what.coarse and np.isfinite(got).all():
+        return off / size, np.inf
+    if off > allowed and bits < BF16:
         allowed = max(allowed, TIMES * rounded_gap(4))
     if off > allowed:
         allowed = max(allowed, TIMES * loss_gap(module))
-    if off > allowed and recipe != "bf16":
-        allowed = max(allowed, TIMES * distance(losses(reference.rounded_dots()[0], reference.export), want))
+    if off > allowed and bits < BF16:
+        allowed = max(allowed, TIMES * 2 ** (E4M3 - bits) * distance(losses(reference.rounded_dots()[0], reference.export), want))
     if off > allowed:
         # A fifth run sometimes exceeds the largest of four runs.
         allowed = max(allowed, TIMES * rounded_gap(16))
     optimizer = reference.choices.optimizer
     if (allowed > size or runs_away(reference) or optimizers.searches(optimizer) or optimizer in optimizers.LEAPING) and np.isfinite(got).all():
         return off / size, allowed / size
-    if off > allowed and recipe in DELAYED:
-        roomy = module.run(recipe, out=f"{recipe}-room", settings=ROOM)
+    if off > allowed and what.delayed:
+        roomy = module.run(recipe, out=f"{recipe}-room", settings=room(module, recipe))
         if distance([number(module.loss_of(row)) for row in roomy], want) <= allowed:
             return off / size, off / size
     if not off <= allowed:
-        raise Failure("preset-loss", f"{recipe}: expected losses {want.round(5).tolist()} but got {got.round(5).tolist()}, {off:.2e} apart, allowed {allowed:.2e}")
+        raise Failure(f"{group(recipe)}-loss", f"{recipe}: expected losses {want.round(5).tolist()} but got {got.round(5).tolist()}, {off:.2e} apart, allowed {allowed:.2e}")
     return off / size, allowed / size
 
 
@@ -272,6 +289,97 @@ def check_threads(module, recipe):
             raise Failure("threads", f"{recipe}: {name} differs between one thread, optimized, and three, not optimized")
 
 
+# A run ended with NaN or infinity.
+NOT_FINITE = "the loss is (nan|inf|-inf)|is not finite"
+# A run of six steps equals this many and a resumed rest.
+HALF = STEPS // 2
+# Rules and paths that fit no part of this step are errors, too.
+UNFIT = re.compile(r"decides about no dot|names layers by number|matches none")
+# FILE:LINE:COLUMN of a recipe, and what is expected of it.
+CLEAR = re.compile(r"\.yaml:\d+:\d+: .*(expected|need|missing key)")
+
+
+def same_bits(module, recipe, other, kind, among=None):
+    """Checks that two runs end with the same bits; `among`: in the arrays that both have."""
+    one, two = (module.checkpoint(out, STEPS) for out in (recipe, other))
+    both = set(one) & set(two)
+    differ = sorted(name for name in both if one[name].tobytes() != two[name].tobytes())
+    if among != "both":
+        differ += sorted(set(one) ^ set(two))
+    if differ:
+        raise Failure(kind, f"{len(differ)} of {len(one)} arrays differ from those of {other}: {', '.join(differ[:4])}")
+
+
+def check_text(module, drawn, file):
+    """Checks what fp8-run says of a recipe: the printed one prints the same, and contradictions have clear errors.
+    Returns whether it is legal."""
+    show = lambda path: t.run([module.tools["run"], "--recipe", path, "--print-recipe"], check=False, timeout=module.timeout)
+    first, wrong = show(file), list(recipes.errors(drawn))
+    if wrong:
+        if first.returncode != 1 or not CLEAR.search(first.stderr) or first.stderr.count("error:") != 1:
+            raise Failure("random-message", f"exit {first.returncode} with {sorted(wrong[0])}: {first_error(first.stderr or first.stdout)}")
+        return False
+    if first.returncode:
+        raise Failure("random-illegal", f"exit {first.returncode}: {first_error(first.stderr)}")
+    printed = file.with_suffix(".printed.yaml")
+    printed.write_text(first.stdout)
+    if show(printed).stdout != first.stdout:
+        raise Failure("random-print", "the printed recipe prints differently")
+    return True
+
+
+def check_recipe(module, name, drawn):
+    """Checks a random recipe; returns a note."""
+    file = module.folder / f"{name}.yaml"
+    file.write_text(recipes.text(drawn))
+    if not check_text(module, drawn, file):
+        return f"{name} illegal"
+    module.recipes[name], module.traits[name] = file, recipes.traits(drawn)
+    try:
+        log = module.run(name)
+    except Failure as failure:
+        if UNFIT.search(str(failure)) and failure.kind == "random-error":
+            return f"{name} unfit"
+        if leaps_away(module, name, failure) or (traits(module, name).unstable and re.search(NOT_FINITE, str(failure))):
+            return f"{name} leaps away"
+        raise
+    check_verdicts(module, name)
+    module.run(name, threads=3, out=f"{name}-threads")
+    same_bits(module, name, f"{name}-threads", "random-threads")
+    module.run(name, out=f"{name}-resumed", steps=HALF)
+    module.run(name, out=f"{name}-resumed", resume=True)
+    same_bits(module, name, f"{name}-resumed", "random-resume")
+    for what, twin in recipes.twins(drawn):
+        other = f"{name}-{what}"
+        module.recipes[other] = file.with_name(f"{other}.yaml")
+        module.recipes[other].write_text(recipes.text(twin))
+        module.run(other)
+        same_bits(module, name, other, "random-twin", among="both")
+    off, allowed = check_losses(module, name, log)
+    if off <= MOST and not traits(module, name).coarse:
+        check_moves(module, name)
+    return f"{name} {off:.1e} of {allowed:.1e}"
+
+
+def check_recipes(module, seed, tools):
+    """Checks random recipes: those of tools["recipes"], or so many drawn ones; returns notes. The failure has its recipe."""
+    given, notes, failures = tools["recipes"], [], []
+    drawn = given if isinstance(given, list) else [recipes.draw(f"{seed}/{i}") for i in range(given)]
+    for i, recipe in enumerate(drawn):
+        try:
+            notes.append(check_recipe(module, f"{RANDOM}-{i}", recipe))
+        except Failure as failure:
+            if failure.kind.endswith("-unsupported"):
+                notes.append(f"{RANDOM}-{i} unsupported")
+                continue
+            failure.recipe = recipe
+            failures.append(failure)
+    if failures:
+        failures[0].args = (" | ".join(map(str, failures)),)
+        raise failures[0]
+    return notes
+
+
 def flushes_norms(reference):
     """Returns whether an optimizer divides a gradient by its norm, and the square of a norm is subnormal, so that XLA
     flushes it to zero."""
@@ -279,12 +387,16 @@ def flushes_norms(reference):
     return reference.choices.optimizer in optimizers.SCALE_FREE and any(0 < size <= np.sqrt(TINY) for size in sizes)
 
 
-def check(drawn, seed, folder, tools):
-    """Checks one draw; returns a line about it."""
+def in_jax(drawn, seed):
     try:
-        reference = Reference(drawn, seed)
+        return Reference(drawn, seed)
     except Exception as error:  # JAX rejects the generator's step.
         raise Failure("generator", f"{type(error).__name__}: {str(error)[:1500]}") from error
+
+
+def check(drawn, seed, folder, tools):
+    """Checks one draw; returns a line about it."""
+    reference = in_jax(drawn, seed)
     if tools["pairs"]:
         module = Module(reference, folder, tools)
         check_pairs(module)
@@ -306,6 +418,8 @@ def check(drawn, seed, folder, tools):
         notes = ["none step by step"]
     if tools["none"]:
         return notes[0]
+    if tools["recipes"]:
+        return ", ".join([*notes, *check_recipes(module, seed, tools)])
     presets = choices.CHOICES["recipe"][0] if seed % 10 == 0 else [drawn["recipe"]]
     for recipe in presets:
         try:

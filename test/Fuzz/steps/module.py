@@ -40,10 +40,12 @@ class Module:
         if c.logits == "sliced":
             self.options += ["--set", f"compute.logits_bytes={SLICE_BYTES}"]
         self.ambiguous = set()
+        # Files of random recipes, and what they mean (recipes.traits), by name.
+        self.recipes, self.traits = {}, {}
         # LLVM's optimizations take long and change no bits, which check_threads checks.
         self.optimized = [] if reference.seed % 10 else ["none", reference.drawn["recipe"]]
 
-    def run(self, recipe, threads=1, optimize=None, out=None, settings=()):
+    def run(self, recipe, threads=1, optimize=None, out=None, settings=(), steps=STEPS, resume=False):
         """Runs fp8-run and returns its log; resolves and counts ambiguities of modules without
         names."""
         out = self.folder / (out or recipe)
@@ -51,8 +53,8 @@ class Module:
         more = ["--threads", threads, *([] if optimize else ["--no-optimize"]), *settings]
         fixed = [recipe, *more]
         while True:
-            command = [self.tools["run"], self.folder / "step.mlir", *self.options, "--recipe", recipe, "--steps", STEPS,
-                       "--checkpoint-every", 1, "--out", out, "--overwrite", "--quiet", *more]  # fmt: skip
+            command = [self.tools["run"], self.folder / "step.mlir", *self.options, "--recipe", self.recipes.get(recipe, recipe), "--steps", steps,
+                       "--checkpoint-every", 1, "--out", out, "--resume" if resume else "--overwrite", "--quiet", *more]  # fmt: skip
             (self.folder / f"{out.name}.command").write_text(" ".join(map(str, command)) + "\n")
             try:
                 result = t.run(command, check=False, timeout=self.timeout)
@@ -110,8 +112,11 @@ class Module:
         return np.array([number(g) for g in got])
 
 
+RANDOM = "random"
+
+
 def group(recipe):
-    return recipe if recipe == "none" else "preset"
+    return next((name for name in ("none", RANDOM) if recipe.startswith(name)), "preset")
 
 
 UNSUPPORTED = re.compile(r"is not supported by the fp8 importer|which does not run here|complex")
