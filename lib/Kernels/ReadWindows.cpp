@@ -4,7 +4,9 @@
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_READWINDOWS
@@ -51,6 +53,49 @@ static bool readInPlace(linalg::GenericOp dot, unsigned operand) {
   return true;
 }
 
+/// With at most this many columns a dot spends more time on decoding windows,
+/// in which each element of the image occurs several times, than on products.
+static constexpr int64_t kFewColumns = 16;
+
+/// Returns how many columns the rows of windows are multiplied with.
+static int64_t columnsOf(linalg::GenericOp dot, unsigned operand) {
+  ContractionDims dims = *inferContractionDims(dot);
+  SmallVector<int64_t> extents = dot.getStaticLoopRanges();
+  int64_t columns = 1;
+  for (unsigned loop : operand == 0 ? dims.n : dims.m)
+    columns *= extents[loop];
+  return columns;
+}
+
+/// Decodes an operand of fewer than 32 bits before the dot, so that the dot
+/// reads f32.
+static void decode(linalg::GenericOp dot, unsigned operand) {
+  Value narrow = dot.getDpsInputs()[operand];
+  auto type = cast<RankedTensorType>(narrow.getType());
+  if (type.getElementTypeBitWidth() >= 32)
+    return;
+  OpBuilder builder(dot);
+  Location loc = dot.getLoc();
+  Type f32 = builder.getF32Type();
+  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), f32);
+  AffineMap map = builder.getMultiDimIdentityMap(type.getRank());
+  auto decoded = linalg::GenericOp::create(
+      builder, loc, type.clone(f32), narrow, empty, {map, map},
+      SmallVector<utils::IteratorType>(type.getRank(),
+                                       utils::IteratorType::parallel),
+      [&](OpBuilder &b, Location at, ValueRange elements) {
+        linalg::YieldOp::create(
+            b, at, arith::ExtFOp::create(b, at, f32, elements[0]).getResult());
+      });
+  dot->setOperand(operand, decoded.getResult(0));
+  BlockArgument element = dot.getBody()->getArgument(operand);
+  element.setType(f32);
+  for (Operation *extend : llvm::to_vector(element.getUsers())) {
+    extend->replaceAllUsesWith(ValueRange{element});
+    extend->erase();
+  }
+}
+
 namespace {
 struct ReadWindows : fp8::impl::ReadWindowsBase<ReadWindows> {
   void runOnOperation() override {
@@ -60,8 +105,14 @@ struct ReadWindows : fp8::impl::ReadWindowsBase<ReadWindows> {
         dots.push_back(op);
     });
     for (linalg::GenericOp dot : dots)
-      for (unsigned operand : {0, 1})
-        numRead += readInPlace(dot, operand);
+      for (unsigned operand : {0, 1}) {
+        if (!readInPlace(dot, operand))
+          continue;
+        ++numRead;
+        if (columnsOf(dot, operand) <= kFewColumns)
+          for (unsigned each : {0, 1})
+            decode(dot, each);
+      }
   }
 };
 } // namespace

@@ -102,7 +102,9 @@ def ReadWindows : Pass<"fp8-read-windows", "::mlir::func::FuncOp"> {
     A dot of copied windows (`fp8.windows`, a convolution) becomes a dot whose
     operand is indexed by sums of loops, which contractions on CPUs read in
     place. The copy, which has each element once for each of its windows, is
-    never made. Kernels of GPUs read plain indices; there it stays.
+    never made. Kernels of GPUs read plain indices; there it stays. With at most
+    16 columns, as a group of a convolution has, operands of fewer than 32 bits
+    are decoded before: once, and not for each of their windows.
 
     Example input: windows of two elements.
 

@@ -10,8 +10,8 @@
 // CHECK: #[[IMAGE:.*]] = affine_map<(d0, d1, d2, d3) -> (d0 * 2 + d2, d3)>
 // CHECK-LABEL: func @dot(
 // CHECK-NOT: linalg.yield %{{.*}} : f8E4M3FN
-// CHECK: linalg.generic {indexing_maps = [#[[IMAGE]], #{{.*}}, #{{.*}}], {{.*}} ins(%arg0, %arg1 : tensor<16x16xf8E4M3FN>, tensor<2x16x4xf32>)
-func.func @dot(%x: tensor<16x16xf8E4M3FN>, %w: tensor<2x16x4xf32>, %zero: tensor<8x4xf32>) -> tensor<8x4xf32> {
+// CHECK: linalg.generic {indexing_maps = [#[[IMAGE]], #{{.*}}, #{{.*}}], {{.*}} ins(%arg0, %arg1 : tensor<16x16xf8E4M3FN>, tensor<2x16x32xf32>)
+func.func @dot(%x: tensor<16x16xf8E4M3FN>, %w: tensor<2x16x32xf32>, %zero: tensor<8x32xf32>) -> tensor<8x32xf32> {
   %e = tensor.empty() : tensor<8x2x16xf8E4M3FN>
   %0 = linalg.generic {indexing_maps = [#copy, #all], iterator_types = ["parallel", "parallel", "parallel"]}
       ins(%x : tensor<16x16xf8E4M3FN>) outs(%e : tensor<8x2x16xf8E4M3FN>) {
@@ -19,10 +19,45 @@ func.func @dot(%x: tensor<16x16xf8E4M3FN>, %w: tensor<2x16x4xf32>, %zero: tensor
     linalg.yield %a : f8E4M3FN
   } -> tensor<8x2x16xf8E4M3FN>
   %1 = linalg.generic {indexing_maps = [#image, #kernel, #result], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
-      ins(%0, %w : tensor<8x2x16xf8E4M3FN>, tensor<2x16x4xf32>) outs(%zero : tensor<8x4xf32>) {
+      ins(%0, %w : tensor<8x2x16xf8E4M3FN>, tensor<2x16x32xf32>) outs(%zero : tensor<8x32xf32>) {
   ^bb0(%a: f8E4M3FN, %b: f32, %s: f32):
     %y = arith.extf %a : f8E4M3FN to f32
     %p = arith.mulf %y, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<8x32xf32>
+  return %1 : tensor<8x32xf32>
+}
+
+// -----
+
+#copy = affine_map<(o, k, c) -> (o * 2 + k, c)>
+#all = affine_map<(o, k, c) -> (o, k, c)>
+#image = affine_map<(o, f, k, c) -> (o, k, c)>
+#kernel = affine_map<(o, f, k, c) -> (k, c, f)>
+#result = affine_map<(o, f, k, c) -> (o, f)>
+
+// For four columns the elements are decoded before the dot, once and not for each
+// of their windows.
+// CHECK-LABEL: func @few_columns(
+// CHECK: %[[X:.*]] = linalg.generic {{.*}} ins(%arg0 : tensor<16x16xf8E4M3FN>) outs(%{{.*}} : tensor<16x16xf32>)
+// CHECK: arith.extf %{{.*}} : f8E4M3FN to f32
+// CHECK: %[[W:.*]] = linalg.generic {{.*}} ins(%arg1 : tensor<2x16x4xbf16>) outs(%{{.*}} : tensor<2x16x4xf32>)
+// CHECK: linalg.generic {{.*}} ins(%[[X]], %[[W]] : tensor<16x16xf32>, tensor<2x16x4xf32>)
+// CHECK-NOT: arith.extf
+func.func @few_columns(%x: tensor<16x16xf8E4M3FN>, %w: tensor<2x16x4xbf16>, %zero: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %e = tensor.empty() : tensor<8x2x16xf8E4M3FN>
+  %0 = linalg.generic {indexing_maps = [#copy, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<16x16xf8E4M3FN>) outs(%e : tensor<8x2x16xf8E4M3FN>) {
+  ^bb0(%a: f8E4M3FN, %b: f8E4M3FN):
+    linalg.yield %a : f8E4M3FN
+  } -> tensor<8x2x16xf8E4M3FN>
+  %1 = linalg.generic {indexing_maps = [#image, #kernel, #result], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+      ins(%0, %w : tensor<8x2x16xf8E4M3FN>, tensor<2x16x4xbf16>) outs(%zero : tensor<8x4xf32>) {
+  ^bb0(%a: f8E4M3FN, %b: bf16, %s: f32):
+    %y = arith.extf %a : f8E4M3FN to f32
+    %z = arith.extf %b : bf16 to f32
+    %p = arith.mulf %y, %z : f32
     %t = arith.addf %s, %p : f32
     linalg.yield %t : f32
   } -> tensor<8x4xf32>
