@@ -142,17 +142,15 @@ bool DotSplitter::find() {
   Value source = dot->getOperand(operand);
   pack = source.getDefiningOp<PackOp>();
   windows = (pack ? pack.getPayload() : source).getDefiningOp<WindowsOp>();
-  if (!windows || !findDimensions() || !isWorthIt())
+  if (!windows || (pack && !pack.getType().isPerTensor()) ||
+      !findDimensions() || !isWorthIt())
     return false;
   auto result = cast<RankedTensorType>(dot->getResult(0).getType());
+  auto other = dyn_cast<ScaledType>(dot->getOperand(1 - operand).getType());
   for (const Dilated &dim : dims) {
     // Elements that are not next to each other are no vectors.
-    if (dim.resultDim + 1 == result.getRank())
-      return false;
-    if (pack && !pack.getType().isPerTensor())
-      return false;
-    auto other = dyn_cast<ScaledType>(dot->getOperand(1 - operand).getType());
-    if (other && other.variesAlong(dim.otherDim))
+    if (dim.resultDim + 1 == result.getRank() ||
+        (other && other.variesAlong(dim.otherDim)))
       return false;
     int64_t extent = tensorType(windows.getInput())
                          .getDimSize(windows.getDims()[dim.number]);
