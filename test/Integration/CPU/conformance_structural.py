@@ -386,7 +386,7 @@ class Generator:
         """Convolutions in groups of so many features that each group is a dot."""
         return self.convolutions(inputs=(8, 12), outputs=(8, 12), batch=(8, 10), groups=[(2, 1), (3, 1), (1, 2), (1, 3)])
 
-    def convolutions(self, inputs=(1, 4), outputs=(1, 4), batch=(1, 2), groups=[(1, 1), (1, 1), (2, 1), (3, 1), (1, 2)], dilated=False):
+    def convolutions(self, inputs=(1, 4), outputs=(1, 4), batch=(1, 2), groups=((1, 1), (1, 1), (2, 1), (3, 1), (1, 2)), dilated=False):
         spatial = self.rng.choice([1, 2, 2, 3])
         letters = "XYZ"[:spatial]
         groups, batch_groups = self.rng.choice(groups)
