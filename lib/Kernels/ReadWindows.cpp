@@ -6,7 +6,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_READWINDOWS
@@ -71,21 +70,14 @@ static int64_t columnsOf(linalg::GenericOp dot, unsigned operand) {
 /// reads f32.
 static void decode(linalg::GenericOp dot, unsigned operand) {
   Value narrow = dot.getDpsInputs()[operand];
-  auto type = cast<RankedTensorType>(narrow.getType());
-  if (type.getElementTypeBitWidth() >= 32)
+  if (cast<RankedTensorType>(narrow.getType()).getElementTypeBitWidth() >= 32)
     return;
   OpBuilder builder(dot);
-  Location loc = dot.getLoc();
   Type f32 = builder.getF32Type();
-  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), f32);
-  AffineMap map = builder.getMultiDimIdentityMap(type.getRank());
-  auto decoded = linalg::GenericOp::create(
-      builder, loc, type.clone(f32), narrow, empty, {map, map},
-      SmallVector<utils::IteratorType>(type.getRank(),
-                                       utils::IteratorType::parallel),
-      [&](OpBuilder &b, Location at, ValueRange elements) {
-        linalg::YieldOp::create(
-            b, at, arith::ExtFOp::create(b, at, f32, elements[0]).getResult());
+  linalg::GenericOp decoded = createElementwise(
+      builder, dot.getLoc(), narrow, f32,
+      [&](OpBuilder &b, Location loc, Value element) -> Value {
+        return arith::ExtFOp::create(b, loc, f32, element);
       });
   dot->setOperand(operand, decoded.getResult(0));
   BlockArgument element = dot.getBody()->getArgument(operand);

@@ -73,6 +73,23 @@ std::optional<unsigned> fp8::plainPosition(AffineMap map, unsigned dim) {
   return position;
 }
 
+linalg::GenericOp
+fp8::createElementwise(OpBuilder &builder, Location loc, Value value,
+                       Type element,
+                       function_ref<Value(OpBuilder &, Location, Value)> body) {
+  auto type = cast<RankedTensorType>(value.getType()).clone(element);
+  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), element);
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  return linalg::GenericOp::create(
+      builder, loc, type, value, empty, ArrayRef<AffineMap>{identity, identity},
+      SmallVector<utils::IteratorType>(type.getRank(),
+                                       utils::IteratorType::parallel),
+      [&](OpBuilder &b, Location at, ValueRange elements) {
+        linalg::YieldOp::create(b, at,
+                                body ? body(b, at, elements[0]) : elements[0]);
+      });
+}
+
 bool fp8::isCopy(linalg::GenericOp op) {
   Block *body = op.getBody();
   return op.getNumDpsInputs() == 1 && op.getNumDpsInits() == 1 &&

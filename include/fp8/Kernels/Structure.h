@@ -56,6 +56,12 @@ bool allParallel(linalg::LinalgOp op);
 /// if there is none or if another result uses that loop.
 std::optional<unsigned> plainPosition(AffineMap map, unsigned dim);
 
+/// Creates an op whose result has, for each element of a tensor, what `body`
+/// makes of it, of type `element`; without a body, a copy.
+linalg::GenericOp
+createElementwise(OpBuilder &builder, Location loc, Value value, Type element,
+                  function_ref<Value(OpBuilder &, Location, Value)> body = {});
+
 /// Returns true if all that `op` does is to copy elements of its only input.
 bool isCopy(linalg::GenericOp op);
 

@@ -1079,10 +1079,11 @@ static bool onlyChooses(Value result) {
       for (Value value : user->getResults()) {
         if (isa<FloatType>(getElementTypeOrSelf(value.getType())))
           seen.insert(value);
-        else if (!isChoice)
+        else if (isChoice)
+          chooses = true;
+        else
           return false;
       }
-      chooses |= isChoice;
     }
   }
   return chooses;

@@ -75,7 +75,7 @@ struct DivideScatters : fp8::impl::DivideScattersBase<DivideScatters> {
     scf::ForOp nest = nestOf(kernel);
     if (!nest)
       return;
-    for (auto [number, loop] : llvm::enumerate(lowering::loopsOfNest(nest))) {
+    for (auto [number, loop] : llvm::enumerate(loopsOfNest(nest))) {
       std::optional<int64_t> count = lowering::tripCountOf(loop);
       if (!count || *count < 2 || loop.getNumResults() > 0 ||
           !isDivisible(nest, loop))

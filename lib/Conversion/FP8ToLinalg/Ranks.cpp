@@ -55,13 +55,8 @@ struct RowStateLowering : OpConversionPattern<RowStateOp> {
     Location loc = op.getLoc();
     Value blocks = rankTimes(
         rewriter, loc, static_cast<int64_t>(op.getBlocks()), type.clone({1}));
-    Value zero = stablehlo::ConstantOp::create(
-        rewriter, loc,
-        DenseElementsAttr::get(type.clone(ArrayRef<int64_t>{}),
-                               APInt(type.getElementTypeBitWidth(), 0)));
-    Value shift = stablehlo::PadOp::create(
-        rewriter, loc, type, blocks, zero, ArrayRef<int64_t>{1},
-        ArrayRef<int64_t>{type.getDimSize(0) - 2}, ArrayRef<int64_t>{0});
+    Value shift = stablehlo::padWithZeros(rewriter, loc, blocks, 1,
+                                          type.getDimSize(0) - 2, 0);
     rewriter.replaceOpWithNewOp<stablehlo::AddOp>(op, adaptor.getState(),
                                                   shift);
     return success();

@@ -16,27 +16,16 @@ using namespace mlir::fp8;
 
 /// Returns the input with the zeros between and around its elements.
 static Value padInput(OpBuilder &builder, WindowsOp op, Value input) {
-  auto type = cast<RankedTensorType>(input.getType());
-  SmallVector<int64_t> shape(type.getShape());
-  SmallVector<int64_t> low(shape.size(), 0), high(low), interior(low);
+  SmallVector<int64_t> low(cast<RankedTensorType>(input.getType()).getRank(),
+                           0),
+      high(low), interior(low);
   for (auto [i, dim] : llvm::enumerate(op.getDims())) {
     low[dim] = op.getLow()[i];
     high[dim] = op.getHigh()[i];
     interior[dim] = op.getInterior()[i];
-    shape[dim] =
-        low[dim] + high[dim] + (shape[dim] - 1) * (interior[dim] + 1) + 1;
   }
-  auto isZero = [](int64_t number) { return number == 0; };
-  if (llvm::all_of(low, isZero) && llvm::all_of(high, isZero) &&
-      llvm::all_of(interior, isZero))
-    return input;
-  RankedTensorType scalar = type.clone(ArrayRef<int64_t>{});
-  Value zero = stablehlo::ConstantOp::create(
-      builder, op.getLoc(),
-      DenseElementsAttr::get(scalar,
-                             builder.getZeroAttr(type.getElementType())));
-  return stablehlo::PadOp::create(builder, op.getLoc(), type.clone(shape),
-                                  input, zero, low, high, interior);
+  return stablehlo::padWithZeros(builder, op.getLoc(), input, low, high,
+                                 interior);
 }
 
 /// Returns where each element of the result is in the padded input.

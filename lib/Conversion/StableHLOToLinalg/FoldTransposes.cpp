@@ -1,5 +1,7 @@
 //===- FoldTransposes.cpp - Folding of transposes into dots ---------------===//
 
+#include "DotDims.h"
+
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
@@ -12,30 +14,9 @@ namespace mlir::fp8 {
 } // namespace mlir::fp8
 
 using namespace mlir;
+using fp8::DotDims;
 
 namespace {
-
-using Dims = SmallVector<int64_t>;
-
-struct DotDims {
-  Dims lhsBatch, rhsBatch, lhsContract, rhsContract;
-};
-
-/// Returns the dimensions of either kind of dot.
-std::optional<DotDims> getDims(Operation *op) {
-  if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op)) {
-    auto numbers = dot.getDotDimensionNumbers();
-    return DotDims{Dims(numbers.getLhsBatchingDimensions()),
-                   Dims(numbers.getRhsBatchingDimensions()),
-                   Dims(numbers.getLhsContractingDimensions()),
-                   Dims(numbers.getRhsContractingDimensions())};
-  }
-  if (auto dot = dyn_cast<fp8::DotGeneralOp>(op))
-    return DotDims{
-        Dims(dot.getLhsBatchingDims()), Dims(dot.getRhsBatchingDims()),
-        Dims(dot.getLhsContractingDims()), Dims(dot.getRhsContractingDims())};
-  return std::nullopt;
-}
 
 /// Replaces `op` by a copy of `dot` with other operands and dimensions.
 void replaceByDot(PatternRewriter &rewriter, Operation *op, Operation *dot,
@@ -47,8 +28,8 @@ void replaceByDot(PatternRewriter &rewriter, Operation *op, Operation *dot,
                       ValueRange{lhs, rhs}, TypeRange{result}, dot->getAttrs());
   if (auto newDot = dyn_cast<stablehlo::DotGeneralOp>(created)) {
     newDot.setDotDimensionNumbersAttr(stablehlo::DotDimensionNumbersAttr::get(
-        op->getContext(), dims.lhsBatch, dims.rhsBatch, dims.lhsContract,
-        dims.rhsContract));
+        op->getContext(), dims.batching[0], dims.batching[1],
+        dims.contracting[0], dims.contracting[1]));
     // Attributes of each operand move with it.
     if (auto config = newDot.getPrecisionConfigAttr(); config && swap)
       newDot.setPrecisionConfigAttr(rewriter.getArrayAttr(
@@ -62,10 +43,10 @@ void replaceByDot(PatternRewriter &rewriter, Operation *op, Operation *dot,
           algorithm.getAllowImpreciseAccumulation()));
   } else {
     auto scaled = cast<fp8::DotGeneralOp>(created);
-    scaled.setLhsBatchingDims(dims.lhsBatch);
-    scaled.setRhsBatchingDims(dims.rhsBatch);
-    scaled.setLhsContractingDims(dims.lhsContract);
-    scaled.setRhsContractingDims(dims.rhsContract);
+    scaled.setLhsBatchingDims(dims.batching[0]);
+    scaled.setRhsBatchingDims(dims.batching[1]);
+    scaled.setLhsContractingDims(dims.contracting[0]);
+    scaled.setRhsContractingDims(dims.contracting[1]);
   }
   rewriter.replaceOp(op, created);
 }
@@ -77,18 +58,18 @@ struct TransposeOfDot : OpRewritePattern<stablehlo::TransposeOp> {
     Operation *dot = op.getOperand().getDefiningOp();
     if (!dot || !dot->hasOneUse())
       return failure();
-    auto dims = getDims(dot);
+    auto dims = DotDims::of(dot);
     if (!dims)
       return failure();
-    int64_t batch = dims->lhsBatch.size();
+    int64_t batch = dims->batching[0].size();
     int64_t rank = op.getPermutation().size();
     auto rankOf = [](Type type) -> int64_t {
       if (auto scaled = dyn_cast<fp8::ScaledType>(type))
         return scaled.getShape().size();
       return cast<RankedTensorType>(type).getRank();
     };
-    int64_t m =
-        rankOf(dot->getOperand(0).getType()) - batch - dims->lhsContract.size();
+    int64_t m = rankOf(dot->getOperand(0).getType()) - batch -
+                dims->contracting[0].size();
     // Batch dimensions in place, then all columns, then all rows.
     for (int64_t i = 0; i < rank; ++i) {
       int64_t expected = i < batch      ? i
@@ -97,8 +78,9 @@ struct TransposeOfDot : OpRewritePattern<stablehlo::TransposeOp> {
       if (op.getPermutation()[i] != expected)
         return failure();
     }
-    DotDims swapped{dims->rhsBatch, dims->lhsBatch, dims->rhsContract,
-                    dims->lhsContract};
+    DotDims swapped = *dims;
+    std::swap(swapped.batching[0], swapped.batching[1]);
+    std::swap(swapped.contracting[0], swapped.contracting[1]);
     replaceByDot(rewriter, op, dot, op.getType(), dot->getOperand(1),
                  dot->getOperand(0), swapped, /*swap=*/true);
     return success();
@@ -114,12 +96,12 @@ struct TransposeOfRescale : OpRewritePattern<stablehlo::TransposeOp> {
     if (!rescale || !rescale->hasOneUse())
       return failure();
     Operation *dot = rescale.getInput().getDefiningOp();
-    if (!dot || !dot->hasOneUse() || !getDims(dot))
+    if (!dot || !dot->hasOneUse() || !DotDims::of(dot))
       return failure();
     Value input = stablehlo::TransposeOp::create(
         rewriter, op.getLoc(), op.getType(), rescale.getInput(),
         op.getPermutationAttr());
-    Dims dims;
+    SmallVector<int64_t> dims;
     for (int64_t dim : rescale.getDims())
       dims.push_back(llvm::find(op.getPermutation(), dim) -
                      op.getPermutation().begin());
@@ -153,7 +135,7 @@ struct DotOfTranspose : OpRewritePattern<stablehlo::DotGeneralOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(stablehlo::DotGeneralOp op,
                                 PatternRewriter &rewriter) const override {
-    DotDims dims = *getDims(op);
+    DotDims dims = *DotDims::of(op);
     Value operands[] = {op.getLhs(), op.getRhs()};
     // Features that a convolution has moved to the end stay there.
     if (llvm::any_of(operands, [](Value operand) {
@@ -165,9 +147,8 @@ struct DotOfTranspose : OpRewritePattern<stablehlo::DotGeneralOp> {
       stablehlo::TransposeOp transpose = getTranspose(operands[side]);
       if (!transpose)
         continue;
-      Dims &batch = side ? dims.rhsBatch : dims.lhsBatch;
-      Dims &contract = side ? dims.rhsContract : dims.lhsContract;
-      if (!stablehlo::readBeforeTranspose(transpose, batch, contract))
+      if (!stablehlo::readBeforeTranspose(transpose, dims.batching[side],
+                                          dims.contracting[side]))
         continue;
       operands[side] = readSource(rewriter, operands[side], transpose);
       changed = true;
@@ -219,11 +200,10 @@ template <typename OpTy> struct AttentionOfTranspose : OpRewritePattern<OpTy> {
     auto dot = dyn_cast<stablehlo::DotGeneralOp>(use.getOwner());
     if (!dot)
       return false;
-    DotDims dims = *getDims(dot);
-    bool isLhs = use.getOperandNumber() == 0;
-    return stablehlo::readBeforeTranspose(
-        transpose, isLhs ? dims.lhsBatch : dims.rhsBatch,
-        isLhs ? dims.lhsContract : dims.rhsContract);
+    DotDims dims = *DotDims::of(dot);
+    unsigned side = use.getOperandNumber();
+    return stablehlo::readBeforeTranspose(transpose, dims.batching[side],
+                                          dims.contracting[side]);
   }
 };
 

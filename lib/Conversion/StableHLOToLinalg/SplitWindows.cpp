@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Builders.h"
+#include "DotDims.h"
 
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -88,42 +89,32 @@ private:
 
 } // namespace
 
-/// Returns the dimensions of an operand of either kind of dot.
-static stablehlo::OperandDims dimsOf(Operation *dot, unsigned operand) {
-  if (auto plain = dyn_cast<stablehlo::DotGeneralOp>(dot))
-    return stablehlo::getOperandDims(plain, operand);
-  auto scaled = cast<fp8::DotGeneralOp>(dot);
-  stablehlo::OperandDims dims;
-  dims.batching =
-      operand ? scaled.getRhsBatchingDims() : scaled.getLhsBatchingDims();
-  dims.contracting =
-      operand ? scaled.getRhsContractingDims() : scaled.getLhsContractingDims();
-  int64_t rank = cast<ScaledType>(dot->getOperand(operand).getType()).getRank();
-  dims.free = stablehlo::getFreeDims(rank, dims.batching, dims.contracting);
-  return dims;
-}
-
 /// Finds the dimensions of windows whose taps are contracted; returns false if
 /// a dilated one is another.
 bool DotSplitter::findDimensions() {
-  stablehlo::OperandDims own = dimsOf(dot, operand),
-                         other = dimsOf(dot, 1 - operand);
-  contracting = llvm::to_vector(own.contracting);
-  int64_t firstFree = own.batching.size();
-  if (operand == 1)
-    firstFree += other.free.size();
+  DotDims all = *DotDims::of(dot);
+  contracting = all.contracting[operand];
+  SmallVector<int64_t> own = stablehlo::getFreeDims(
+      cast<RankedTensorType>(windows.getType()).getRank(),
+      all.batching[operand], contracting);
+  // The free dimensions of the lhs come first in the result.
+  int64_t firstFree =
+      operand == 0
+          ? all.batching[0].size()
+          : cast<RankedTensorType>(dot->getResult(0).getType()).getRank() -
+                own.size();
   for (unsigned i = 0; i < windows.getDims().size(); ++i) {
     if (windows.getInterior()[i] == 0)
       continue;
     int64_t place = windows.getResultDim(windows.getDims()[i]);
-    auto *free = llvm::find(own.free, place);
-    const int64_t *taps = llvm::find(own.contracting, place + 1);
+    auto *free = llvm::find(own, place);
+    auto *taps = llvm::find(contracting, place + 1);
     if (windows.getStrides()[i] != 1 || windows.getDilations()[i] != 1 ||
-        free == own.free.end() || taps == own.contracting.end())
+        free == own.end() || taps == contracting.end())
       return false;
     dims.push_back({i, windows.getInterior()[i] + 1,
-                    other.contracting[taps - own.contracting.begin()],
-                    firstFree + (free - own.free.begin())});
+                    all.contracting[1 - operand][taps - contracting.begin()],
+                    firstFree + (free - own.begin())});
   }
   return !dims.empty();
 }
@@ -264,21 +255,15 @@ Value DotSplitter::buildDot(ArrayRef<Phase> chosen) {
 
 /// Puts the elements of a phase where they are in the result.
 Value DotSplitter::pad(Value part, const Dilated &dim, const Phase &phase) {
-  auto type = tensorType(part);
-  SmallVector<int64_t> shape(type.getShape()), low(shape.size(), 0), high(low),
-      interior(low);
   int64_t place = dim.resultDim;
-  shape[place] =
-      cast<RankedTensorType>(dot->getResult(0).getType()).getDimSize(place);
+  auto result = cast<RankedTensorType>(dot->getResult(0).getType());
+  SmallVector<int64_t> low(result.getRank(), 0), high(low), interior(low);
   low[place] = phase.start;
   interior[place] = dim.step - 1;
-  high[place] = shape[place] - phase.start - (phase.windows - 1) * dim.step - 1;
-  Value zero = stablehlo::ConstantOp::create(
-      builder, dot->getLoc(),
-      cast<ElementsAttr>(builder.getZeroAttr(
-          RankedTensorType::get({}, type.getElementType()))));
-  return stablehlo::PadOp::create(builder, dot->getLoc(), type.clone(shape),
-                                  part, zero, low, high, interior);
+  high[place] = result.getDimSize(place) - phase.start -
+                (phase.windows - 1) * dim.step - 1;
+  return stablehlo::padWithZeros(builder, dot->getLoc(), part, low, high,
+                                 interior);
 }
 
 /// Returns the result for some phases of the dimensions before `first` and all

@@ -190,18 +190,9 @@ Value Outliner::localCopy(OpOperand &init, Value value,
                           ArrayRef<unsigned> loops) {
   AffineMap map =
       cast<linalg::GenericOp>(init.getOwner()).getMatchingIndexingMap(&init);
-  Location loc = init.getOwner()->getLoc();
-  auto type = cast<RankedTensorType>(value.getType());
-  Value empty =
-      tensor::EmptyOp::create(builder, loc, type, /*dynamicSizes=*/{});
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  auto copy = linalg::GenericOp::create(
-      builder, loc, type, value, empty, ArrayRef<AffineMap>{identity, identity},
-      SmallVector<utils::IteratorType>(type.getRank(),
-                                       utils::IteratorType::parallel),
-      [](OpBuilder &b, Location l, ValueRange args) {
-        linalg::YieldOp::create(b, l, args[0]);
-      });
+  linalg::GenericOp copy =
+      createElementwise(builder, init.getOwner()->getLoc(), value,
+                        getElementTypeOrSelf(value.getType()));
   SmallVector<int64_t> dims;
   for (unsigned loop : loops) {
     std::optional<unsigned> dim =

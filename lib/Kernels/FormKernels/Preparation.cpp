@@ -4,6 +4,8 @@
 
 #include "Work.h"
 
+#include "fp8/Kernels/Structure.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -64,18 +66,9 @@ static void copyRepeatedInits(scf::ForOp loop) {
     if (!type || seen.insert(init.get()).second)
       continue;
     OpBuilder builder(loop);
-    Value empty = tensor::EmptyOp::create(
-        builder, loop.getLoc(), type.getShape(), type.getElementType());
-    SmallVector<AffineMap> maps(2,
-                                builder.getMultiDimIdentityMap(type.getRank()));
-    auto copy = linalg::GenericOp::create(
-        builder, loop.getLoc(), TypeRange{type}, init.get(), empty, maps,
-        SmallVector<utils::IteratorType>(type.getRank(),
-                                         utils::IteratorType::parallel),
-        [](OpBuilder &b, Location loc, ValueRange elements) {
-          linalg::YieldOp::create(b, loc, elements.front());
-        });
-    init.set(copy.getResult(0));
+    init.set(createElementwise(builder, loop.getLoc(), init.get(),
+                               type.getElementType())
+                 .getResult(0));
   }
 }
 

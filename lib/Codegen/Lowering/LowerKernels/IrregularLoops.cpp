@@ -8,13 +8,6 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-SmallVector<scf::ForOp> lowering::loopsOfNest(Operation *nest) {
-  SmallVector<scf::ForOp> loops;
-  nest->walk<WalkOrder::PreOrder>(
-      [&](scf::ForOp loop) { loops.push_back(loop); });
-  return loops;
-}
-
 std::optional<int64_t> lowering::tripCountOf(scf::ForOp loop) {
   std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
   if (!isZeroInteger(loop.getLowerBound()) || !isOneInteger(loop.getStep()))

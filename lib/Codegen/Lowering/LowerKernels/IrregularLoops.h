@@ -8,10 +8,6 @@
 
 namespace mlir::fp8::lowering {
 
-/// Returns the loops of an irregular nest in the order of its text, in which
-/// `fp8.task_dims` counts them.
-SmallVector<scf::ForOp> loopsOfNest(Operation *nest);
-
 /// Returns the number of iterations of a loop from 0 by 1; nullopt for others.
 std::optional<int64_t> tripCountOf(scf::ForOp loop);
 

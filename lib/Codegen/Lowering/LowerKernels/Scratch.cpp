@@ -4,6 +4,7 @@
 #include "IrregularLoops.h"
 #include "KernelLowering.h"
 
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Kernels/ContractionDims.h"
 
 using namespace mlir;

@@ -1,9 +1,9 @@
 //===- Tiles.cpp - The tiles of a kernel ----------------------------------===//
 
-#include "IrregularLoops.h"
 #include "KernelLowering.h"
 
 #include "fp8/Codegen/Tiles.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -6,6 +6,7 @@
 
 #include "AccessSyntax.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/IR/Irregular.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Builders.h"
@@ -267,10 +268,10 @@ static LogicalResult verifyLoops(KernelOp kernel, Operation *op) {
   if (linalgOp)
     extents = linalgOp.getStaticLoopRanges();
   else
-    op->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+    for (scf::ForOp loop : loopsOfNest(op)) {
       std::optional<APInt> count = loop.getStaticTripCount();
       extents.push_back(count ? count->getSExtValue() : -1);
-    });
+    }
   llvm::SmallBitVector taken(extents.size());
   // (Other verifiers check the number of loops.)
   for (auto [loop, extent] : llvm::zip(attr.asArrayRef(), kernel.getDomain())) {

@@ -15,6 +15,26 @@
 using namespace mlir;
 using namespace mlir::stablehlo;
 
+Value stablehlo::padWithZeros(OpBuilder &builder, Location loc, Value value,
+                              ArrayRef<int64_t> low, ArrayRef<int64_t> high,
+                              ArrayRef<int64_t> interior) {
+  auto isZero = [](int64_t number) { return number == 0; };
+  if (llvm::all_of(low, isZero) && llvm::all_of(high, isZero) &&
+      llvm::all_of(interior, isZero))
+    return value;
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<int64_t> shape;
+  for (auto [extent, before, after, between] :
+       llvm::zip_equal(type.getShape(), low, high, interior))
+    shape.push_back(before + after +
+                    (extent == 0 ? 0 : (extent - 1) * (between + 1) + 1));
+  auto scalar = RankedTensorType::get({}, type.getElementType());
+  Value zero = ConstantOp::create(
+      builder, loc, cast<ElementsAttr>(builder.getZeroAttr(scalar)));
+  return PadOp::create(builder, loc, type.clone(shape), value, zero, low, high,
+                       interior);
+}
+
 Operation *stablehlo::getCombiner(Region &body) {
   Block &block = body.front();
   if (block.getOperations().size() != 2)

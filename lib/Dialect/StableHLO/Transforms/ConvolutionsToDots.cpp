@@ -446,8 +446,6 @@ Value DotBuilder::arrange(Value dot) {
 /// Adds the zeros between and around the elements of pointwise windows.
 Value DotBuilder::padResult(Value result) {
   ArrayRef<int64_t> shape = shapeOf(result);
-  if (shape == shapeOf(op.getResult()))
-    return result;
   SmallVector<int64_t> low(shape.size(), 0), high(low), interior(low);
   for (auto [i, dim] : llvm::enumerate(numbers.getOutputSpatialDimensions())) {
     const Window &w = windows[i];
@@ -457,15 +455,8 @@ Value DotBuilder::padResult(Value result) {
     high[dim] = w.high;
     interior[dim] = w.imageDilation - 1;
   }
-  Type element = cast<RankedTensorType>(result.getType()).getElementType();
-  Value zero =
-      stablehlo::ConstantOp::create(builder, op.getLoc(),
-                                    cast<ElementsAttr>(builder.getZeroAttr(
-                                        RankedTensorType::get({}, element))));
-  return stablehlo::PadOp::create(
-      builder, op.getLoc(), op.getResult().getType(), result, zero,
-      builder.getDenseI64ArrayAttr(low), builder.getDenseI64ArrayAttr(high),
-      builder.getDenseI64ArrayAttr(interior));
+  return stablehlo::padWithZeros(builder, op.getLoc(), result, low, high,
+                                 interior);
 }
 
 Value DotBuilder::build() {

@@ -5,6 +5,7 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Operation.h"
 
@@ -21,6 +22,15 @@ inline void markIrregular(Operation *loop) {
 }
 
 inline bool isIrregular(Operation *op) { return op->hasAttr(kIrregularAttr); }
+
+/// Returns the loops of a nest in the order of its text, in which
+/// `fp8.task_dims` counts them.
+inline SmallVector<scf::ForOp> loopsOfNest(Operation *nest) {
+  SmallVector<scf::ForOp> loops;
+  nest->walk<WalkOrder::PreOrder>(
+      [&](scf::ForOp loop) { loops.push_back(loop); });
+  return loops;
+}
 
 } // namespace mlir::fp8
 

@@ -74,6 +74,13 @@ inline bool worksByElement(Operation *op) {
          isa<ClampOp, SelectOp>(op);
 }
 
+/// Returns a tensor with `low` and `high` zeros around it and `interior` zeros
+/// between its elements along each dimension (negative numbers remove
+/// elements); the tensor itself if there are none.
+Value padWithZeros(OpBuilder &builder, Location loc, Value value,
+                   ArrayRef<int64_t> low, ArrayRef<int64_t> high,
+                   ArrayRef<int64_t> interior);
+
 /// Returns the op that a reduction or a scatter applies, if its body consists
 /// of that op alone; else null.
 Operation *getCombiner(Region &body);

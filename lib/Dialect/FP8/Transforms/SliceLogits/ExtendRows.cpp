@@ -172,11 +172,7 @@ Value RowExtension::pad(Value value, int64_t dim, OpBuilder &builder) const {
   int64_t step = stepOf(value, dim);
   low[dim] = first * step;
   high[dim] = (all - extent - first) * step;
-  auto scalar = RankedTensorType::get({}, tensorOf(value).getElementType());
-  return PadOp::create(
-      builder, loc, typeOf(value, dim), value, makeZeros(builder, loc, scalar),
-      builder.getDenseI64ArrayAttr(low), builder.getDenseI64ArrayAttr(high),
-      builder.getDenseI64ArrayAttr(interior));
+  return stablehlo::padWithZeros(builder, loc, value, low, high, interior);
 }
 
 static Value makeRowNumber(OpBuilder &builder, Location loc, int64_t number,
