@@ -450,7 +450,7 @@ FailureOr<Signature> SignatureAnalyzer::run() {
     if (!ambiguities.empty())
       return emitError(func.getLoc())
              << "ambiguous state: several results could replace "
-             << ambiguities.front() << "; choose with a state option";
+             << ambiguities.front() << "; choose with " << kStatesOption;
     if (failed(findLoss()))
       return failure();
     dropOutputs();

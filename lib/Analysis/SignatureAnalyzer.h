@@ -27,6 +27,11 @@ namespace fp8 {
 /// The reason for a choice that an option makes.
 constexpr llvm::StringLiteral kSetByUser = "set by the user";
 
+/// What a message suggests if data flow does not tell what replaces an
+/// argument.
+constexpr llvm::StringLiteral kStatesOption =
+    "the option 'states' (fp8-run: --state ARGUMENT=RESULT)";
+
 /// The strength of a source that an update reads through ops other than sums
 /// and products.
 constexpr double kNonlinear = 1;

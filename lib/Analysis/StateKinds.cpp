@@ -430,5 +430,5 @@ LogicalResult SignatureAnalyzer::checkThatStateChanges() {
     return success();
   return emitError(func.getLoc())
          << "no parameter changes in the step: " << wrong
-         << "; choose what replaces it with a state option";
+         << "; choose what replaces it with " << kStatesOption;
 }

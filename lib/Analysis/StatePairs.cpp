@@ -53,7 +53,7 @@ LogicalResult SignatureAnalyzer::pairState() {
     if (role == ArgRole::State && !resultOfArg[arg])
       return emitError(func.getLoc())
              << "role: no result replaces '" << signature.args[arg].path
-             << "'; name it with a state option";
+             << "'; name it with " << kStatesOption;
   return success();
 }
 

@@ -114,10 +114,13 @@ std::string RunOptions::findMistake() const {
              std::to_string(value);
   if (!(holdout >= 0 && holdout < 1))
     return "expected --holdout to be at least 0 and below 1";
-  if (!hasEval && (!evalData.empty() || !evalBatches.empty()))
+  if (!hasEval && (!evalData.empty() || !evalBatches.empty() || evalEvery > 0))
     return std::string(isPackage ? "expected a package with an evaluation"
                                  : "expected --eval EVAL.mlir") +
-           " with --" + (evalData.empty() ? "eval-batch" : "eval-data");
+           " with --" +
+           (!evalData.empty()      ? "eval-data"
+            : !evalBatches.empty() ? "eval-batch"
+                                   : "eval-every");
   if (!(rankTimeout >= 0))
     return "expected --rank-timeout SECONDS with SECONDS >= 0";
   if (rankTimeout > 0 && !dataParallel)

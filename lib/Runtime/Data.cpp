@@ -178,13 +178,26 @@ double heldOutShare(double option) {
   return option == 0 ? 0.1 : std::max(option, 0.0);
 }
 
+/// Returns how many of a file's tokens are not held out.
+static int64_t trainingCountOf(int64_t count, double holdout) {
+  return count - static_cast<int64_t>(std::floor(count * holdout));
+}
+
+/// Returns how many tokens a file needs so that `span` of them are not held
+/// out.
+static int64_t countFor(int64_t span, double holdout) {
+  auto count = static_cast<int64_t>((span - 1) / (1 - holdout));
+  while (trainingCountOf(count, holdout) < span)
+    ++count;
+  return count;
+}
+
 TextData::TextData(const std::vector<std::string> &paths, int64_t vocabulary,
-                   double holdout) {
+                   double holdout)
+    : holdout(holdout) {
   for (const std::string &path : paths) {
     files.push_back(readTokens(path, vocabulary));
-    int64_t count = files.back().count;
-    trainingCounts.push_back(count -
-                             static_cast<int64_t>(std::floor(count * holdout)));
+    trainingCounts.push_back(trainingCountOf(files.back().count, holdout));
   }
 }
 
@@ -201,17 +214,14 @@ void TextData::prepareTraining(int64_t span) {
     int64_t positions = trainingCounts[i] - span + 1;
     if (positions <= 0) {
       int64_t count = files[i].count;
-      double share = static_cast<double>(trainingCounts[i]) / count;
-      throw Error(
-          FP8_ERROR_DATA,
-          str("data file '", files[i].path, "' is too short: it has ", count,
-              " ", unit(),
-              trainingCounts[i] < count
-                  ? str(" (", trainingCounts[i], " of them to train on)")
-                  : "",
-              " but one row takes ", span, ": at least ",
-              static_cast<int64_t>(std::ceil(span / std::max(share, 1e-9))),
-              " are needed"));
+      throw Error(FP8_ERROR_DATA,
+                  str("data file '", files[i].path, "' is too short: it has ",
+                      count, " ", unit(),
+                      trainingCounts[i] < count ? str(" (", trainingCounts[i],
+                                                      " of them to train on)")
+                                                : "",
+                      " but one row takes ", span, ": at least ",
+                      countFor(span, holdout), " are needed"));
     }
     firstPosition.push_back(firstPosition.back() + positions);
   }

@@ -102,6 +102,7 @@ public:
 
 private:
   std::vector<TokenFile> files;
+  double holdout; // the share of each file that is not trained on
   std::vector<int64_t> trainingCounts;
   // The number of window positions in the preceding files, then the total.
   std::vector<int64_t> firstPosition;

@@ -66,7 +66,9 @@ void Trainer::printProgress(const LogRow &row, bool isLast) {
   std::string line =
       str("step ", row.step, "/", options.steps, "  loss ", lossText(row.loss));
   line += metricText(metricLabels, row.metrics);
-  if (std::isfinite(lastEvaluated.heldOut))
+  // A live line keeps the last value; lines that stay repeat none.
+  if (std::isfinite(lastEvaluated.heldOut) &&
+      (row.hasHeldOut || console.isTerminal()))
     line += "  held-out " + lossText(lastEvaluated.heldOut);
   line +=
       str("  ", groupedText(std::llround(row.tokensPerSecond)), " tokens/s");

@@ -98,6 +98,8 @@ void Trainer::resume() {
   position.seed = info.seed;
   position.rows = info.rows;
   position.mayBeInfinite = info.mayBeInfinite;
+  if (std::string text = nonFiniteStateText(); !text.empty())
+    console.warn(str("warning: ", checkpoint, " is not finite: ", text));
   console.printLine(str("resuming from ", checkpoint));
 }
 

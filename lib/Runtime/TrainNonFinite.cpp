@@ -54,7 +54,7 @@ void Trainer::failNonFinite(const std::string &what) {
               what + sourceText(options.group, position.step) +
                   (checkpoint.empty()
                        ? "; no checkpoint had been written"
-                       : str("; the last good checkpoint is ", checkpoint)));
+                       : str("; the last checkpoint is ", checkpoint)));
 }
 
 /// Describes the first value that is not finite in state that must be finite

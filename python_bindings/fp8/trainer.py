@@ -252,7 +252,7 @@ class Trainer:
 
     def _raise_not_finite(self, what):
         newest = self._from_first(self._newest())
-        last = f"the last good checkpoint is {self.out / newest[1]}" if newest else "no checkpoint had been written"
+        last = f"the last checkpoint is {self.out / newest[1]}" if newest else "no checkpoint had been written"
         self._raise(FloatingPointError(f"step {self.taken}: expected {what}; {last}"))
 
     def _not_finite(self, memory):
@@ -459,6 +459,9 @@ class Trainer:
             self._compare_recipes(name)
             self._may_be_infinite.update(metadata_of(self.out / name).get("may_be_infinite", "").splitlines())
             state = self.step.load_state(self.out / name, state)
+            with self.step._held((state,)) as memory:
+                if bad := self._why_not_saved(memory):
+                    warnings.warn(f"{name} is not finite: {bad}", stacklevel=4)
         if self._is_first:
             self._begin_files(resume, overwrite)
         return state

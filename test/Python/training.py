@@ -271,7 +271,7 @@ class Training(unittest.TestCase):
             yield from (spoiled_batch(), spoiled_batch(np.inf))
             raise OSError("the data")
 
-        text = r"step 2: expected a finite state but got state\['w'\]\[0, 0\] = -?inf; the last good checkpoint is .*checkpoint-1.safetensors"
+        text = r"step 2: expected a finite state but got state\['w'\]\[0, 0\] = -?inf; the last checkpoint is .*checkpoint-1.safetensors"
         for name, data in (("last", [spoiled_batch(), spoiled_batch(np.inf)]), ("more", [spoiled_batch(), spoiled_batch(np.inf), spoiled_batch()])):
             trainer = fp8.Trainer(compiled, self.folder / name, progress=False, checkpoint_every=1, keep_checkpoints=1)
             with self.assertRaisesRegex(FloatingPointError, text):

@@ -484,6 +484,7 @@ CompileOptions makeCompileOptions(const SignatureOptions &signature,
                                   const Cache *cache) {
   CompileOptions options;
   options.entry = flags->entry;
+  options.failOnFallback = flags->failOnFallback;
   options.recipe = recipeName();
   options.recipeOverrides.assign(flags->set.begin(), flags->set.end());
   options.signature = signature;
@@ -581,7 +582,6 @@ ProgramOptions makeProgramOptions(const fp8run::RunOptions &run,
   program.initFile = flags->initFile;
   program.evalFile = flags->evalFile;
   program.compile = makeCompileOptions(signature, cache);
-  program.compile.failOnFallback = flags->failOnFallback;
   program.compile.dataParallel = flags->dataParallel;
   program.compile.lossReduction = flags->lossReduction;
   program.compile.zero = flags->zero;

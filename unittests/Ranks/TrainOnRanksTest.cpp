@@ -334,7 +334,7 @@ TEST_F(TrainOnRanks, ARankThatSeesNaNEndsAll) {
                     "nan; rank 1 "
                     "of 3 was the first with such a value, in its part of "
                     "'gradient w' of "
-                    "step 3; the last good checkpoint is " +
+                    "step 3; the last checkpoint is " +
                     (dir / (std::string(wire) + "/checkpoint-2.safetensors"));
     EXPECT_EQ(message.find(expected), 0u) << message;
     EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;

@@ -383,8 +383,8 @@ TEST_F(StoredState, NonFiniteScaleIsNotSaved) {
   };
   EXPECT_EQ(run(), FP8_ERROR_NONFINITE);
   EXPECT_HAS(error, "first non-finite value: p['w']");
-  EXPECT_HAS(error, "the last good checkpoint is " + out +
-                        "/checkpoint-10.safetensors");
+  EXPECT_HAS(error,
+             "the last checkpoint is " + out + "/checkpoint-10.safetensors");
 }
 
 TEST_F(StoredState, FunctionsThatDoNotFit) {

@@ -466,7 +466,7 @@ TEST_F(Train, NonFiniteLossStops) {
   EXPECT_EQ(run(), FP8_ERROR_NONFINITE);
   // Step 25 makes the state NaN; step 26 shows it in its loss.
   EXPECT_HAS(error, "step 26: the loss is nan; first non-finite value: "
-                    "p['w'][0] is nan; the last good checkpoint is " +
+                    "p['w'][0] is nan; the last checkpoint is " +
                         out + "/checkpoint-20.safetensors");
   EXPECT_TRUE(exists(out + "/checkpoint-20.safetensors"));
   EXPECT_FALSE(exists(out + "/checkpoint-25.safetensors"));
@@ -706,7 +706,7 @@ TEST_F(Train, BadData) {
   write(text, "short");
   EXPECT_EQ(run(), FP8_ERROR_DATA);
   EXPECT_HAS(error, "is too short: it has 5 bytes but one row takes 16: at "
-                    "least 16 are needed");
+                    "least 17 are needed");
 
   // Enough to train on, but not to hold out.
   write(text, sampleText(100));

@@ -299,6 +299,12 @@ LogicalResult RecipeParser::parseRule(Node *node, RecipeRule &rule) {
                            "quantize";
   if (rule.getConditions().empty())
     return error(range) << "expected a rule to have at least one condition";
+  for (auto [name, size] :
+       {std::pair("m", rule.m), std::pair("n", rule.n), std::pair("k", rule.k)})
+    if (size.min && size.max && *size.min > *size.max)
+      return error(range) << "expected max_" << name << " of at least min_"
+                          << name << ", " << *size.min << ", but got "
+                          << *size.max;
   return success();
 }
 
@@ -336,15 +342,24 @@ LogicalResult RecipeParser::parseCompute(Node *node) {
 LogicalResult RecipeParser::parseSmooth(Node *node) {
   llvm::SMRange range = node->getSourceRange();
   SmoothRecipe &smooth = recipe.smooth;
+  std::optional<ScaleRule> scale;
+  std::optional<int64_t> margin;
+  std::optional<Scaling> scaling;
   HistoryKeys history;
-  SmallVector<Key> keys{
-      enumKey("granularity", !overlay, smooth.granularity),
-      enumKey("scale", false, smooth.scale, getStorageRules()),
-      integerKey("margin", 0, kMaxMargin, smooth.margin),
-      enumKey("scaling", false, smooth.scaling)};
+  SmallVector<Key> keys{enumKey("granularity", !overlay, smooth.granularity),
+                        enumKey("scale", scale, getStorageRules()),
+                        integerKey("margin", 0, kMaxMargin, margin),
+                        enumKey("scaling", scaling)};
   keys.append(getHistoryKeys(history));
   if (failed(readMapping(node, "'smooth_swiglu'", keys)))
     return failure();
+  if (smooth.granularity == Granularity::None &&
+      (scale || margin || scaling || history.any()))
+    return error(range) << "expected granularity: channel or token with other "
+                           "keys of 'smooth_swiglu' but got none";
+  smooth.scale = scale.value_or(smooth.scale);
+  smooth.margin = margin.value_or(smooth.margin);
+  smooth.scaling = scaling.value_or(smooth.scaling);
   history.apply(smooth);
   if (history.any() && smooth.scaling != Scaling::Delayed)
     return error(range) << "keys 'history', 'algorithm' and 'initial' of "

@@ -166,6 +166,8 @@ def other_errors(recipe):
         yield {"all_reduce.tile": None}
     if "smooth_swiglu.granularity" not in recipe and any(key.startswith("smooth_swiglu.") for key in recipe):
         yield {"smooth_swiglu.granularity": "none"}
+    if recipe.get("smooth_swiglu.granularity") == "none" and any(f"smooth_swiglu.{key}" in recipe for key in SMOOTH):
+        yield {f"smooth_swiglu.{key}": None for key in SMOOTH}
     if recipe.get("smooth_swiglu.scaling") != "delayed" and any(f"smooth_swiglu.{key}" in recipe for key in ("history", "algorithm", "initial")):
         yield {f"smooth_swiglu.{key}": None for key in ("history", "algorithm", "initial")}
     weights = [f"{dot}.weight" for dot in ("forward", "dgrad") if f"{dot}.weight.format" in recipe]

@@ -275,7 +275,7 @@ def output_of_an_earlier_run_stays(f):
 def nan_loss(f):
     """A large learning rate makes the run diverge; the last good checkpoint stays."""
     t.export_model(f.path("hot"), **{**t.TINY, "learning_rate": 1e38, "warmup_steps": 6})
-    f.fails(r"step \d+: ", r"not finite|first non-finite value: \S+ is ", r"last good checkpoint is", out="nan", steps=20, checkpoint_every=1, recipe="none",
+    f.fails(r"step \d+: ", r"not finite|first non-finite value: \S+ is ", r"last checkpoint is", out="nan", steps=20, checkpoint_every=1, recipe="none",
             step=f.path("hot") / "step.mlir", init=f.path("hot") / "init.mlir")  # fmt: skip
     left = sorted(f.path("nan").glob("checkpoint-*.safetensors"), key=lambda p: int(p.stem.split("-")[1]))
     assert left, "expected the last good checkpoint to stay"
@@ -284,6 +284,25 @@ def nan_loss(f):
 
     for name, value in load_file(left[-1]).items():
         assert np.isfinite(value).all(), f"{left[-1].name}: {name} is not finite"
+
+
+@case
+def checkpoint_of_nan(f):
+    """fp8-run writes no such checkpoint, but another program may."""
+    from safetensors import safe_open
+    from safetensors.numpy import save_file
+
+    path = f.path("poisoned") / "checkpoint-3.safetensors"
+    path.parent.mkdir()
+    path.write_bytes(checkpoint(f))
+    with safe_open(path, "numpy") as file:
+        tensors, metadata = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()
+    name = next(name for name, value in tensors.items() if value.dtype == "float32" and value.ndim == 2)
+    tensors[name][:] = float("nan")
+    save_file(tensors, path, metadata)
+    result = f.fails(r"step \d: .* is -?nan", out="poisoned", steps=6, resume=True)
+    expected = rf"warning: \S+checkpoint-3\.safetensors is not finite: {re.escape(name)}\[0, 0\] is -?nan"
+    assert re.search(expected, result.stderr), result.stderr
 
 
 @case
@@ -347,6 +366,7 @@ def initializer_as_evaluation(f):
 def numbers_out_of_range(f):
     f.fails(r"--threads .*0 to 4096 but got -1", threads=-1)
     f.fails(r"--eval-every .*but got -1", eval_every=-1)
+    f.fails(r"expected --eval EVAL\.mlir with --eval-every", eval_every=5)
     f.fails(r"--holdout", holdout=1.5)
     f.fails(r"--steps", steps=0)
 

@@ -3,7 +3,7 @@
 // Two biases in bf16 are added to the same sum and have the same gradient. Only
 // their order could tell which master belongs to which bias, but the other
 // results are in another order.
-// expected-error @+1 {{ambiguous state: several results could replace arg1: result1, result3; choose with a state option}}
+// expected-error @+1 {{ambiguous state: several results could replace arg1: result1, result3; choose with the option 'states' (fp8-run: --state ARGUMENT=RESULT)}}
 func.func public @main(%w: tensor<4x3xf32>, %b: tensor<3xbf16>, %masterB: tensor<3xf32>, %c: tensor<3xbf16>, %masterC: tensor<3xf32>, %x: tensor<2x4xf32>, %y: tensor<2x3xf32>) -> (tensor<f32>, tensor<3xbf16>, tensor<3xf32>, tensor<3xbf16>, tensor<3xf32>, tensor<4x3xf32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %z = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>

@@ -13,7 +13,7 @@
 // CHECK-SAME: {fp8.path = "result[1]", fp8.state = "h"}
 // PATH: role: no argument has the path 'z'; the nearest is
 // ROLE: role of 'x': expected state, frozen, batch, key or constant but got 'weights'
-// STATE: role: no result replaces 'x'; name it with a state option
+// STATE: role: no result replaces 'x'; name it with the option 'states' (fp8-run: --state ARGUMENT=RESULT)
 // TYPE: state: expected 'result[1]' to have the type of 'x', 'tensor<8x4xf32>', but got 'tensor<8xf32>'
 // LOSS: loss: no result has the path 'result[9]'; the nearest is 'result[
 // KIND: expected kind to be auto, step or function but got 'steps'

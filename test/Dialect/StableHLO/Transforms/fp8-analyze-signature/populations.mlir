@@ -42,7 +42,7 @@ func.func public @main(%w: tensor<4x3xf32>, %idle: tensor<4x3xf32>, %x: tensor<2
 // The biases show that results are not in the order of the arguments, so
 // nothing tells whether the weights change places. Donated buffers do not,
 // because they follow the order, too.
-// expected-error @+1 {{ambiguous state: several results could replace arg1: result1, result2; choose with a state option}}
+// expected-error @+1 {{ambiguous state: several results could replace arg1: result1, result2; choose with the option 'states' (fp8-run: --state ARGUMENT=RESULT)}}
 func.func public @main(%w: tensor<4x3xf32> {tf.aliasing_output = 1 : i32}, %idle: tensor<4x3xf32> {tf.aliasing_output = 2 : i32}, %b: tensor<2x3xf32> {tf.aliasing_output = 0 : i32}, %x: tensor<2x4xf32>, %y: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>, tensor<f32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %rate = stablehlo.constant dense<0.1> : tensor<4x3xf32>

@@ -25,7 +25,7 @@ func.func public @main(%w: tensor<4x3xf32>, %g1: tensor<4x3xf32>, %g2: tensor<4x
 
 // The update reads the last gradient and something else, each for itself: that
 // may be frozen, or the last gradient but one.
-// expected-error @+1 {{ambiguous state: several results could replace arg2: result3, result1; choose with a state option}}
+// expected-error @+1 {{ambiguous state: several results could replace arg2: result3, result1; choose with the option 'states' (fp8-run: --state ARGUMENT=RESULT)}}
 func.func public @main(%w: tensor<4x3xf32>, %last: tensor<4x3xf32>, %anchor: tensor<4x3xf32>, %x: tensor<2x4xf32>, %y: tensor<2x3xf32>) -> (tensor<f32>, tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x3xf32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %rate = stablehlo.constant dense<0.1> : tensor<4x3xf32>
