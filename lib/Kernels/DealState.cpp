@@ -597,6 +597,10 @@ void StateDealer::visitReturn(func::ReturnOp op) {
         stateOfResult(operand.getOperandNumber());
     if (holder.isOwner() && (!arg || shardOf.lookup(*arg) != holder.shard))
       send(operand.get());
+    // All ranks hold state whose new value all of them have: an average that
+    // is evaluated in the same step, for example.
+    if (arg && holder == Holder::all() && shardOf.contains(*arg))
+      changed |= whole.insert(*arg).second;
   }
 }
 

@@ -135,3 +135,52 @@ module attributes {fp8.zero = 1 : i64} {
     return %joined : tensor<8xf32>
   }
 }
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// A metric of the step reads the new average of the weights, so all ranks have
+// it: the average is nobody's own, and the moment is.
+// CHECK-LABEL: func.func @average
+// CHECK-SAME: %[[M:arg0]]: tensor<512xf32> {{{.*}}fp8.shard = 1 : i64}
+// CHECK-SAME: %[[E:arg1]]: tensor<512xf32> {fp8.kind = "average", fp8.parameter = "w", fp8.path = "e", fp8.role = "state"}
+// CHECK: %[[S:.*]] = fp8.all_reduce sum %{{.*}} shard = 1
+// CHECK: %[[NEW:.*]] = linalg.generic {{.*}} ins(%[[M]], %[[S]]
+// CHECK-SAME: attrs = {fp8.shard = 1 : i64}
+// CHECK: %[[AVERAGE:.*]] = linalg.generic {{.*}} ins(%[[E]], %[[NEW]]
+// CHECK-SAME: attrs = {fp8.shard = 1 : i64}
+// CHECK: %[[ALL:.*]] = fp8.all_reduce owner %[[AVERAGE]] shard = 1
+// CHECK: %[[METRIC:.*]] = linalg.generic {{.*}} ins(%[[ALL]], %arg2
+// CHECK: return %[[NEW]], %[[ALL]], %[[METRIC]]
+module attributes {fp8.zero = 1 : i64} {
+  func.func @average(
+      %m: tensor<512xf32> {fp8.kind = "moment1", fp8.parameter = "w", fp8.path = "m", fp8.role = "state"},
+      %e: tensor<512xf32> {fp8.kind = "average", fp8.parameter = "w", fp8.path = "e", fp8.role = "state"},
+      %x: tensor<512xf32> {fp8.path = "x", fp8.role = "batch"})
+      -> (tensor<512xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "m"},
+          tensor<512xf32> {fp8.kind = "state", fp8.path = "[1]", fp8.state = "e"},
+          tensor<512xf32> {fp8.kind = "output", fp8.path = "[2]"}) {
+    %empty = tensor.empty() : tensor<512xf32>
+    %s = fp8.all_reduce sum %x : tensor<512xf32>
+    %new = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+        ins(%m, %s : tensor<512xf32>, tensor<512xf32>) outs(%empty : tensor<512xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32):
+      %0 = arith.addf %a, %b : f32
+      linalg.yield %0 : f32
+    } -> tensor<512xf32>
+    %average = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+        ins(%e, %new : tensor<512xf32>, tensor<512xf32>) outs(%empty : tensor<512xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32):
+      %0 = arith.addf %a, %b : f32
+      linalg.yield %0 : f32
+    } -> tensor<512xf32>
+    %metric = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+        ins(%average, %x : tensor<512xf32>, tensor<512xf32>) outs(%empty : tensor<512xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32):
+      %0 = arith.mulf %a, %b : f32
+      linalg.yield %0 : f32
+    } -> tensor<512xf32>
+    return %new, %average, %metric : tensor<512xf32>, tensor<512xf32>, tensor<512xf32>
+  }
+}

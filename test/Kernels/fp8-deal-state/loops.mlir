@@ -35,7 +35,8 @@ module attributes {fp8.data_parallel, fp8.zero = 1 : i64} {
         linalg.yield %in : f32
       } -> tensor<64x64xf32>
       %inserted_slice = tensor.insert_slice %3 into %arg3[%arg2, 0, 0] [1, 64, 64] [1, 1, 1] : tensor<64x64xf32> into tensor<3x64x64xf32>
-      scf.yield %inserted_slice, %arg4 : tensor<3x64x64xf32>, tensor<3x64x64xf32>
+      %kept = tensor.insert_slice %m into %arg4[%arg2, 0, 0] [1, 64, 64] [1, 1, 1] : tensor<64x64xf32> into tensor<3x64x64xf32>
+      scf.yield %inserted_slice, %kept : tensor<3x64x64xf32>, tensor<3x64x64xf32>
     }
     return %0#1 : tensor<3x64x64xf32>
   }
