@@ -556,7 +556,25 @@ LogicalResult ScheduleBuilder::convertBlock(Block &block) {
   return success();
 }
 
+/// Checks that a function takes and returns tensors of static shapes.
+static LogicalResult verifyTensors(func::FuncOp func) {
+  auto verify = [&](StringRef what, TypeRange types) -> LogicalResult {
+    for (auto [index, type] : llvm::enumerate(types)) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (!tensor || !tensor.hasStaticShape())
+        return func.emitError("expected ")
+               << what << " " << index
+               << " to be a tensor of a static shape but got " << type;
+    }
+    return success();
+  };
+  return success(succeeded(verify("argument", func.getArgumentTypes())) &&
+                 succeeded(verify("result", func.getResultTypes())));
+}
+
 LogicalResult ScheduleBuilder::run() {
+  if (failed(verifyTensors(func)))
+    return failure();
   Block &old = func.getBody().front();
   numArguments = old.getNumArguments();
   builder.setInsertionPoint(func);

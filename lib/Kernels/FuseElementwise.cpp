@@ -756,6 +756,8 @@ public:
 
   void runOnOperation() override {
     func::FuncOp func = getOperation();
+    if (func.isExternal())
+      return;
     if (failed(split(func)) || failed(fuse(func)) || failed(foldViews(func)))
       signalPassFailure();
   }

@@ -298,6 +298,8 @@ struct RecomputeElementwise
   using RecomputeElementwiseBase::RecomputeElementwiseBase;
 
   void runOnOperation() override {
+    if (getOperation().isExternal())
+      return;
     int64_t sweeps = 0;
     std::function<void(Block &)> visit = [&](Block &block) {
       for (Operation &op : block)

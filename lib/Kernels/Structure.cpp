@@ -6,11 +6,32 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
+
+LogicalResult fp8::verifyBody(KernelOp kernel) {
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes()))
+    if (!isa<MemRefType>(type))
+      return kernel.emitOpError("expected argument ")
+             << index << " of a kernel to be a buffer but got " << type;
+  if (kernel.isExternal())
+    return success();
+  for (Operation &op : kernel.getBody().front()) {
+    if (!isa<linalg::GenericOp, linalg::FillOp, scf::ForOp, memref::AllocOp,
+             ReturnOp>(op) &&
+        !isa<arith::ArithDialect>(op.getDialect()))
+      return op.emitOpError(
+          "is not part of a kernel: expected linalg.generic, linalg.fill, "
+          "scf.for, memref.alloc or arith ops");
+    if (isa<linalg::GenericOp, scf::ForOp>(op) && !op.hasAttr(kTaskDimsAttr))
+      return op.emitOpError("expected attribute '") << kTaskDimsAttr << "'";
+  }
+  return success();
+}
 
 LogicalResult fp8::verifyLaunches(ModuleOp module) {
   SymbolTable symbols(module);

@@ -169,10 +169,8 @@ LogicalResult verifySchedule(ScheduleOp schedule) {
 }
 
 LogicalResult verifyKernel(KernelOp kernel) {
-  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes()))
-    if (!isa<MemRefType>(type))
-      return kernel.emitOpError("expected argument ")
-             << index << " of a kernel to be a buffer but got " << type;
+  if (failed(verifyBody(kernel)))
+    return failure();
   if (kernel.isExternal())
     return success();
   for (BlockArgument arg : kernel.getArguments()) {
@@ -183,16 +181,6 @@ LogicalResult verifyKernel(KernelOp kernel) {
              << arg.getArgNumber() << " to be '" << stringifyAccess(found)
              << "', as the body does, but got '" << stringifyAccess(declared)
              << "'";
-  }
-  for (Operation &op : kernel.getBody().front()) {
-    if (!isa<linalg::GenericOp, linalg::FillOp, scf::ForOp, memref::AllocOp,
-             ReturnOp>(op) &&
-        !isa<arith::ArithDialect>(op.getDialect()))
-      return op.emitOpError(
-          "is not part of a kernel: expected linalg.generic, linalg.fill, "
-          "scf.for, memref.alloc or arith ops");
-    if (isa<linalg::GenericOp, scf::ForOp>(op) && !op.hasAttr(kTaskDimsAttr))
-      return op.emitOpError("expected attribute '") << kTaskDimsAttr << "'";
   }
   return success();
 }

@@ -125,6 +125,8 @@ private:
     if (kernel.isExternal() || !plan)
       return kernel.emitOpError(
           "expected a body and a plan: run --fp8-plan-blocks first");
+    if (failed(verifyBody(kernel)))
+      return failure();
     OpBuilder builder(kernel);
     SmallVector<int64_t> domain(kernel.getDomain());
     SmallVector<int64_t> aligned = alignments->of(kernel);

@@ -49,3 +49,13 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
     fp8.return
   }
 }
+
+// -----
+
+module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
+  fp8.kernel @k(read %x: memref<8x8xf32>, write %y: memref<8x8xf32>) domain = [] plan = #fp8.gpu_plan<tile = [], sum_tile = [], threads = 64> {
+    // expected-error @+1 {{is not part of a kernel: expected linalg.generic, linalg.fill, scf.for, memref.alloc or arith ops}}
+    memref.copy %x, %y : memref<8x8xf32> to memref<8x8xf32>
+    fp8.return
+  }
+}

@@ -29,3 +29,13 @@ module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-g
     fp8.return
   }
 }
+
+// -----
+
+module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-gnu", cpu = "x86-64-v3", features = "", vector_bits = 256>} {
+  fp8.kernel @k(read %x: memref<8x8xf32>, update %y: memref<8x8xf32>) domain = [] plan = #fp8.cpu_plan<tile = []> {
+    // expected-error @+1 {{is not part of a kernel: expected linalg.generic, linalg.fill, scf.for, memref.alloc or arith ops}}
+    linalg.matmul ins(%x, %x : memref<8x8xf32>, memref<8x8xf32>) outs(%y : memref<8x8xf32>)
+    fp8.return
+  }
+}

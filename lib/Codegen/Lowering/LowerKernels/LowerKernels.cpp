@@ -89,6 +89,8 @@ private:
     if (kernel.isExternal() || !plan)
       return kernel.emitOpError(
           "expected a body and a plan: run --fp8-plan-tiles first");
+    if (failed(verifyBody(kernel)))
+      return failure();
     SmallVector<int64_t> domain(kernel.getDomain());
     std::optional<int64_t> block = kernel.getBlock();
     SmallVector<int64_t> tile(plan.getTile());

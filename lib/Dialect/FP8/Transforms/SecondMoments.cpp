@@ -191,6 +191,8 @@ static std::string findParameter(func::FuncOp function, Value value,
 
 SmallVector<SecondMoment> fp8::findSecondMoments(func::FuncOp function) {
   SmallVector<SecondMoment> found;
+  if (function.isExternal())
+    return found;
   llvm::StringSet<> parameters, moments;
   for (BlockArgument arg : function.getArguments()) {
     auto path =
