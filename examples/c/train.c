@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int fail(fp8_package *package) {
-  fprintf(stderr, "error: %s\n", fp8_last_error());
+static int fail(fp8_status status, fp8_package *package) {
+  fprintf(stderr, "error: %s: %s\n", fp8_status_name(status), fp8_last_error());
   fp8_package_close(package);
   return 1;
 }
@@ -20,22 +20,26 @@ int main(int argc, char **argv) {
   fp8_package *package = NULL;
   fp8_train_options options = {0};
   fp8_train_summary summary;
+  fp8_status status;
   const char *files[1];
   if (argc != 5) {
     fprintf(stderr, "usage: %s PACKAGE TEXT OUT STEPS\n", argv[0]);
     return 2;
   }
-  if (fp8_package_open(argv[1], &package) != FP8_OK ||
-      fp8_package_options(package, &options, NULL) != FP8_OK)
-    return fail(package);
+  status = fp8_package_open(argv[1], &package);
+  if (status == FP8_OK)
+    status = fp8_package_options(package, &options, NULL);
+  if (status != FP8_OK)
+    return fail(status, package);
   files[0] = argv[2];
   options.data_files = files;
   options.num_data_files = 1;
   options.out_dir = argv[3];
   options.steps = atoi(argv[4]);
   options.overwrite = 1;
-  if (fp8_train(&options, &summary) != FP8_OK)
-    return fail(package);
+  status = fp8_train(&options, &summary);
+  if (status != FP8_OK)
+    return fail(status, package);
   printf("loss %.9g -> %.9g\n", summary.first_loss, summary.last_loss);
   fp8_package_close(package);
   return 0;

@@ -865,19 +865,6 @@ FP8_CAPI fp8_status fp8_tensors_save(const char *path,
 FP8_CAPI fp8_status fp8_checkpoint_load(const char *directory,
                                         fp8_tensors **tensors);
 
-/* One side of fp8_bind_by_path. types: arbitrary text, equal for equal types.
- */
-typedef struct fp8_paths {
-  const char *const *names;
-  const char *const *types;
-  int64_t count;
-} fp8_paths;
-
-/* Finds the sources from which targets take their initial values, as fp8_train
-   does: bound[i] is the source of target i, or -1. */
-FP8_CAPI fp8_status fp8_bind_by_path(const fp8_paths *targets,
-                                     const fp8_paths *sources, int64_t *bound);
-
 /*===----------------------------------------------------------------------===*\
 |* Running once                                                               *|
 \*===----------------------------------------------------------------------===*/

@@ -53,23 +53,3 @@ std::string describe(const Binding &binding, const std::string &title,
 }
 
 } // namespace fp8::rt
-
-using namespace fp8::rt;
-
-static std::vector<fp8binding::Leaf> leavesOf(const fp8_paths &paths) {
-  std::vector<fp8binding::Leaf> leaves;
-  for (int64_t i = 0; i < paths.count; ++i)
-    leaves.push_back({paths.names[i], paths.types[i]});
-  return leaves;
-}
-
-fp8_status fp8_bind_by_path(const fp8_paths *targets, const fp8_paths *sources,
-                            int64_t *bound) {
-  return guard([&] {
-    if (!targets || !sources || (targets->count > 0 && !bound))
-      throw Error(FP8_ERROR_INVALID, "expected paths but got none");
-    Binding binding =
-        fp8binding::bindByPath(leavesOf(*targets), leavesOf(*sources));
-    std::copy(binding.sources.begin(), binding.sources.end(), bound);
-  });
-}

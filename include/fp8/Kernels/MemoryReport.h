@@ -41,12 +41,10 @@ enum class MemoryCategory {
   Table,           ///< depends on neither data nor parameters
   Temporary        ///< anything else
 };
-constexpr unsigned kNumMemoryCategories = 7;
 StringRef stringify(MemoryCategory category);
 
 /// The category of an argument in the report of bytes per parameter.
 enum class StateCategory { Master, Moment1, Moment2, Scale, FP8Weight, Other };
-constexpr unsigned kNumStateCategories = 6;
 StringRef stringify(StateCategory category);
 
 /// One buffer of the arena.

@@ -154,7 +154,6 @@ struct Tensor {
   int64_t number = 0;         // among all collectives
 
 private:
-  template <typename Format> float scaleLimit() const { return Format::max; }
   template <typename Body> void inBlocks(Slice slice, Body body) const;
   template <typename Format> void encodeAs(Slice slice, char *wire) const;
   template <typename Format>

@@ -85,8 +85,6 @@ public:
   /// Makes the engine for the collectives of this step.
   std::unique_ptr<Engine> makeEngine() const;
 
-  int64_t deviceBytes() const { return totalBytes; }
-
   /// Measures every launch, which serializes them.
   bool profiling = false;
   std::vector<fp8_launch_stat> *profile = nullptr;
