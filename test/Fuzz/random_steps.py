@@ -22,6 +22,8 @@ With --recipes N, N random recipes (steps/recipes.py) take the place of the pres
 also: the printed recipe prints the same; a recipe that docs/Recipes.md forbids has a clear error; three threads, and
 a run that is stopped and resumed, compute the same bits. The smallest recipe that fails is reduced/random-0.yaml.
 
+With --ranks LAUNCHER (an mpirun) two ranks take the place of the presets' checks: see steps/parallel.py.
+
 Failing draws are reduced (steps/reduce.py) to a line of --set options; their files
 stay in FOLDER. Ambiguities of modules without names are counted.
 """
@@ -125,10 +127,13 @@ def main():
     parser.add_argument("--pairs", action="store_true", help="check only which result replaces which argument, which is quick")
     parser.add_argument("--none", action="store_true", help="check only 1.: that --recipe none computes JAX's state")
     parser.add_argument("--recipes", type=int, default=0, metavar="N", help="check N random recipes for each step instead of presets")
+    parser.add_argument("--ranks", metavar="LAUNCHER", help="check two ranks, which this mpirun starts, instead of presets")
     parser.add_argument("--timeout", type=int, default=180, metavar="S", help="most seconds for a run of a program; sanitizers need more (default: 180)")
     parser.add_argument("--self-check", action="store_true", help="check the generator instead: see steps/soundness.py")
     parser.add_argument("--count", type=int, help="only count how often each option is drawn")
-    parser.add_argument("--also", action="append", default=[], metavar="OPTIONS", help="more draws in the same processes, with their own --seeds, --set, --pairs, --none or --self-check")
+    parser.add_argument(
+        "--also", action="append", default=[], metavar="OPTIONS", help="more draws in the same processes, with their own --seeds, --set, --pairs, --none or --self-check"
+    )
     args = parser.parse_args()
     if args.count:
         sys.exit(count(args.count))
@@ -137,7 +142,16 @@ def main():
     args.folder.mkdir(parents=True, exist_ok=True)
     draws = []
     for number, group in enumerate([args, *(parser.parse_args([str(found), str(args.folder), *shlex.split(options)]) for options in args.also)]):
-        tools = {"run": found, "opt": str(pathlib.Path(found).parent / "fp8-opt"), "pairs": group.pairs, "none": group.none, "recipes": group.recipes, "timeout": args.timeout, "self": group.self_check}
+        tools = {
+            "run": found,
+            "opt": str(pathlib.Path(found).parent / "fp8-opt"),
+            "pairs": group.pairs,
+            "none": group.none,
+            "recipes": group.recipes,
+            "ranks": group.ranks,
+            "timeout": args.timeout,
+            "self": group.self_check,
+        }
         place = args.folder.resolve() / f"also-{number}" if number else args.folder.resolve()
         place.mkdir(exist_ok=True)
         draws += [(seed, options_of(group.set), place, tools, args.keep, not args.no_reduce) for seed in seeds_of(group.seeds)]
@@ -154,7 +168,9 @@ def main():
                 if kind:
                     failed.append((seed, kind))
     kinds = collections.Counter(kind for _, kind in failed)
-    print(f"{len(draws) - len(failed)} ok, {len(failed)} failed, {ambiguous} ambiguous without names, {unsupported} unsupported, {diverges} diverge in JAX ({time.time() - begin:.0f} s)")
+    print(
+        f"{len(draws) - len(failed)} ok, {len(failed)} failed, {ambiguous} ambiguous without names, {unsupported} unsupported, {diverges} diverge in JAX ({time.time() - begin:.0f} s)"
+    )
     if failed:
         print(f"failed: {dict(kinds)}, seeds {sorted(seed for seed, _ in failed)}")
         sys.exit(1)

@@ -299,10 +299,10 @@ UNFIT = re.compile(r"decides about no dot|names layers by number|matches none")
 CLEAR = re.compile(r"\.yaml:\d+:\d+: .*(expected|need|missing key)")
 
 
-def same_bits(module, recipe, other, kind, among=None):
-    """Checks that two runs end with the same bits; `among`: in the arrays that both have."""
+def same_bits(module, recipe, other, kind, among=None, but=None):
+    """Checks that two runs end with the same bits; `among`: in the arrays that both have; `but`: except in those whose names match."""
     one, two = (module.checkpoint(out, STEPS) for out in (recipe, other))
-    both = set(one) & set(two)
+    both = {name for name in set(one) & set(two) if not (but and but.search(name))}
     differ = sorted(name for name in both if one[name].tobytes() != two[name].tobytes())
     if among != "both":
         differ += sorted(set(one) ^ set(two))
@@ -418,6 +418,10 @@ def check(drawn, seed, folder, tools):
         notes = ["none step by step"]
     if tools["none"]:
         return notes[0]
+    if tools["ranks"]:
+        from . import parallel  # which checks bits and losses as this module does
+
+        return ", ".join([*notes, *parallel.check_ranks(module, drawn["recipe"], tools["ranks"])])
     if tools["recipes"]:
         return ", ".join([*notes, *check_recipes(module, seed, tools)])
     presets = choices.CHOICES["recipe"][0] if seed % 10 == 0 else [drawn["recipe"]]

@@ -45,19 +45,21 @@ class Module:
         # LLVM's optimizations take long and change no bits, which check_threads checks.
         self.optimized = [] if reference.seed % 10 else ["none", reference.drawn["recipe"]]
 
-    def run(self, recipe, threads=1, optimize=None, out=None, settings=(), steps=STEPS, resume=False):
+    def run(self, recipe, threads=1, optimize=None, out=None, settings=(), steps=STEPS, resume=False, ranks=None):
         """Runs fp8-run and returns its log; resolves and counts ambiguities of modules without
-        names."""
+        names. `ranks` (a launcher and the options that feed the step): runs on two ranks."""
         out = self.folder / (out or recipe)
         optimize = recipe in self.optimized if optimize is None else optimize
         more = ["--threads", threads, *([] if optimize else ["--no-optimize"]), *settings]
         fixed = [recipe, *more]
+        launcher, feeding = ranks or (None, self.options)
         while True:
-            command = [self.tools["run"], self.folder / "step.mlir", *self.options, "--recipe", self.recipes.get(recipe, recipe), "--steps", steps,
+            command = [self.tools["run"], self.folder / "step.mlir", *feeding, "--recipe", self.recipes.get(recipe, recipe), "--steps", steps,
                        "--checkpoint-every", 1, "--out", out, "--resume" if resume else "--overwrite", "--quiet", *more]  # fmt: skip
+            command, environment = t.on_ranks(launcher, 2 if ranks else 1, command)
             (self.folder / f"{out.name}.command").write_text(" ".join(map(str, command)) + "\n")
             try:
-                result = t.run(command, check=False, timeout=self.timeout)
+                result = t.run(command, check=False, timeout=self.timeout, env=environment)
             except subprocess.TimeoutExpired:
                 raise Failure(f"{group(recipe)}-hang", f"{fixed} after {self.timeout} s") from None
             if result.returncode == 0:
