@@ -2,30 +2,20 @@
 
 #include "fp8/Analysis/DataFlow.h"
 
-#include "mlir/IR/Matchers.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Returns what `value` is before it is broadcast, converted or reshaped.
-static Value withoutSpread(Value value) {
-  while (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
-                         stablehlo::ReshapeOp>(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
-  return value;
-}
-
 bool fp8::isZero(Value value) {
-  value = withoutSpread(value);
-  return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
+  return stablehlo::isZeros(stablehlo::skipSpread(value));
 }
 
 std::optional<double> fp8::getNumber(Value value) {
-  DenseFPElementsAttr elements;
-  if (!matchPattern(withoutSpread(value), m_Constant(&elements)) ||
-      !elements.isSplat())
-    return std::nullopt;
-  return elements.getSplatValue<APFloat>().convertToDouble();
+  Attribute splat = stablehlo::getSplat(stablehlo::skipSpread(value));
+  if (auto number = dyn_cast_or_null<FloatAttr>(splat))
+    return number.getValueAsDouble();
+  return std::nullopt;
 }
 
 bool fp8::isSpreadAlong(Value value, int64_t dim) {

@@ -3,8 +3,7 @@
 #include "Expressions.h"
 
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
-
-#include "mlir/IR/Matchers.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 
 #include <cmath>
 
@@ -12,15 +11,10 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 std::optional<double> fp8::getSplatNumber(Value value) {
-  while (auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
-    value = spread.getOperand();
-  DenseElementsAttr elements;
-  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
-    return std::nullopt;
-  auto splat = elements.getSplatValue<Attribute>();
-  if (auto number = dyn_cast<FloatAttr>(splat))
+  Attribute splat = stablehlo::getSplat(stablehlo::skipBroadcasts(value));
+  if (auto number = dyn_cast_or_null<FloatAttr>(splat))
     return number.getValueAsDouble();
-  if (auto number = dyn_cast<IntegerAttr>(splat))
+  if (auto number = dyn_cast_or_null<IntegerAttr>(splat))
     return number.getType().isInteger(1) ? number.getValue().getZExtValue()
                                          : number.getValue().getSExtValue();
   return std::nullopt;

@@ -4,6 +4,7 @@
 
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -344,9 +345,8 @@ llvm::SmallBitVector fp8::unite(const DimSets &sets, ArrayRef<int64_t> dims,
 //===----------------------------------------------------------------------===//
 
 static bool isBroadcastConstant(Value value) {
-  while (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
-    value = broadcast->getOperand(0);
-  return value.getDefiningOp<stablehlo::ConstantOp>() != nullptr;
+  return stablehlo::skipBroadcasts(value)
+             .getDefiningOp<stablehlo::ConstantOp>() != nullptr;
 }
 
 /// Returns the values that `value` may take, in the order of a branch's

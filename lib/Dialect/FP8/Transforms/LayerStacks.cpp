@@ -5,9 +5,9 @@
 #include "SmallTensors.h"
 #include "TakenUpdate.h"
 
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
-#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -34,8 +34,7 @@ std::optional<LayerStack> fp8::matchLayerStack(WhileOp loop, unsigned carry) {
       !body.getArgument(carry).hasOneUse() || !update->hasOneUse() ||
       !cond.getArgument(carry).use_empty() ||
       !isSlot(update.getUpdate().getType(), update.getType()) ||
-      !(matchPattern(loop->getOperand(carry), m_AnyZeroFloat()) ||
-        matchPattern(loop->getOperand(carry), m_Zero())))
+      !stablehlo::isZeros(loop->getOperand(carry)))
     return std::nullopt;
   LayerStack stack{carry, update, {}};
   for (Operation *user : loop->getResult(carry).getUsers()) {

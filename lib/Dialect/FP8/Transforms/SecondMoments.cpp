@@ -6,25 +6,20 @@
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
-#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
 
-static bool isSplat(Value value) {
-  SplatElementsAttr splat;
-  return matchPattern(value, m_Constant(&splat));
-}
-
 /// Whether all elements are the same value: a broadcast scalar, or a function
 /// of such values.
 static bool isUniform(Value value, unsigned depth = 8) {
   if (cast<RankedTensorType>(value.getType()).getNumElements() == 1 ||
-      isSplat(value))
+      stablehlo::getSplat(value))
     return true;
   Operation *op = value.getDefiningOp();
   if (!op || depth == 0)
@@ -64,15 +59,9 @@ static Value matchSquare(Operation *op) {
   if (isa<chlo::SquareOp>(op))
     return op->getOperand(0);
   if (auto power = dyn_cast<stablehlo::PowOp>(op)) {
-    Attribute exponent;
-    Operation *def = power->getOperand(1).getDefiningOp();
-    while (isa_and_nonnull<stablehlo::BroadcastInDimOp>(def))
-      def = def->getOperand(0).getDefiningOp();
-    if (!def || !matchPattern(def, m_Constant(&exponent)))
-      return {};
-    auto splat = dyn_cast<SplatElementsAttr>(exponent);
-    bool isTwo = splat && isa<FloatType>(splat.getElementType()) &&
-                 splat.getSplatValue<APFloat>().convertToDouble() == 2;
+    auto exponent = dyn_cast_or_null<FloatAttr>(
+        stablehlo::getSplat(stablehlo::skipBroadcasts(power->getOperand(1))));
+    bool isTwo = exponent && exponent.getValueAsDouble() == 2;
     return isTwo ? power->getOperand(0) : Value();
   }
   if (!isa<stablehlo::MulOp>(op))

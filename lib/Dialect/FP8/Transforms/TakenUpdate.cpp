@@ -4,6 +4,7 @@
 
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Analysis/Signature.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/Matchers.h"
@@ -87,10 +88,9 @@ private:
 
 /// Returns the value of a constant boolean.
 static std::optional<bool> getConstant(Value value) {
-  DenseElementsAttr elements;
-  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
-    return std::nullopt;
-  return elements.getSplatValue<bool>();
+  if (auto flag = dyn_cast_or_null<BoolAttr>(stablehlo::getSplat(value)))
+    return flag.getValue();
+  return std::nullopt;
 }
 
 const Condition *Conditions::make(Condition condition) {
@@ -148,9 +148,7 @@ const Condition *Conditions::choose(Value predicate,
                                     ArrayRef<const Condition *> parts,
                                     Operation *op) {
   // A tensor of booleans is known only if it is broadcast from a scalar.
-  while (auto broadcast =
-             predicate.getDefiningOp<stablehlo::BroadcastInDimOp>())
-    predicate = broadcast->getOperand(0);
+  predicate = stablehlo::skipBroadcasts(predicate);
   // Otherwise each element has its own predicate.
   if (!isScalar(predicate.getType()))
     return anyOf(parts);
@@ -296,7 +294,7 @@ const Condition *Conditions::findNonZero(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return always();
-  if (matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()))
+  if (stablehlo::isZeros(value))
     return never();
   auto operand = [&](unsigned i) { return nonZero(op->getOperand(i)); };
   // The result is zero unless the other operand is infinite, NaN or zero

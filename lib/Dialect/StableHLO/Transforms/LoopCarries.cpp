@@ -2,19 +2,14 @@
 
 #include "LoopRewriting.h"
 
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
+
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/BitVector.h"
 #include <tuple>
 
 using namespace mlir;
 using namespace mlir::stablehlo;
-
-/// Returns the value that `value` is a broadcast of.
-static Value skipBroadcasts(Value value) {
-  while (auto broadcast = value.getDefiningOp<BroadcastInDimOp>())
-    value = broadcast.getOperand();
-  return value;
-}
 
 /// Replaces `loop` by one without the carries in `drop`, which nobody reads.
 static WhileOp dropCarries(WhileOp loop, const llvm::BitVector &drop) {
@@ -52,8 +47,9 @@ static void replaceCarry(WhileOp loop, unsigned i, Value inCond, Value inBody,
 /// over micro-batches of gradients that are zero.
 static bool addsZeros(Value next, Value carry, Value init) {
   auto isPositiveZero = [](Value value) {
-    return matchPattern(skipBroadcasts(value), m_PosZeroFloat()) ||
-           matchPattern(skipBroadcasts(value), m_Zero());
+    Value number = skipBroadcasts(value);
+    return matchPattern(number, m_PosZeroFloat()) ||
+           matchPattern(number, m_Zero());
   };
   auto add = next.getDefiningOp<AddOp>();
   return add && isPositiveZero(init) &&

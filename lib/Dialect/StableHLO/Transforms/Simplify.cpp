@@ -3,11 +3,11 @@
 #include "PositionConstants.h"
 
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
 
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -20,24 +20,18 @@ namespace stablehlo {
 
 using namespace mlir;
 
-/// Returns the element of a splat constant, broadcast or not.
-static Attribute getSplat(Value value) {
-  while (auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
-    value = spread.getOperand();
-  DenseElementsAttr elements;
-  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
-    return {};
-  return elements.getSplatValue<Attribute>();
-}
-
+/// Returns the element of a splat constant of floats, broadcast or not.
 static std::optional<APFloat> getFloatSplat(Value value) {
-  if (auto attr = dyn_cast_or_null<FloatAttr>(getSplat(value)))
+  Attribute splat = stablehlo::getSplat(stablehlo::skipBroadcasts(value));
+  if (auto attr = dyn_cast_or_null<FloatAttr>(splat))
     return attr.getValue();
   return std::nullopt;
 }
 
+/// Returns the element of a splat constant of integers, broadcast or not.
 static std::optional<APInt> getIntSplat(Value value) {
-  if (auto attr = dyn_cast_or_null<IntegerAttr>(getSplat(value)))
+  Attribute splat = stablehlo::getSplat(stablehlo::skipBroadcasts(value));
+  if (auto attr = dyn_cast_or_null<IntegerAttr>(splat))
     return attr.getValue();
   return std::nullopt;
 }

@@ -17,6 +17,7 @@
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/Barriers.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Support/Locations.h"
 
@@ -290,20 +291,12 @@ Value AttentionBuilder::extend(const Inner &inner, ArrayRef<int> dims) {
       builder.getDenseI64ArrayAttr(places));
 }
 
-/// Returns the elements of a splat constant; null for other ops.
-static DenseElementsAttr getSplat(Operation *op) {
-  auto constant = dyn_cast<stablehlo::ConstantOp>(op);
-  auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue())
-                           : DenseElementsAttr();
-  return elements && elements.isSplat() ? elements : DenseElementsAttr();
-}
-
 /// Whether `value` follows from iotas and splats alone, in at most `steps` ops.
 static bool followsFromIotas(Value value, unsigned steps = 8) {
   Operation *op = value.getDefiningOp();
   if (!op || steps == 0)
     return false;
-  if (isa<stablehlo::IotaOp>(op) || getSplat(op))
+  if (isa<stablehlo::IotaOp>(op) || stablehlo::getSplat(value))
     return true;
   return (stablehlo::worksByElement(op) ||
           isa<stablehlo::BroadcastInDimOp, stablehlo::TransposeOp>(op)) &&
@@ -316,7 +309,8 @@ static bool followsFromIotas(Value value, unsigned steps = 8) {
 bool AttentionBuilder::isCheap(Operation *op, const Dims &dims) {
   if (!op)
     return false;
-  if (isa<stablehlo::IotaOp, stablehlo::BroadcastInDimOp>(op) || getSplat(op))
+  if (isa<stablehlo::IotaOp, stablehlo::BroadcastInDimOp>(op) ||
+      stablehlo::getSplat(op->getResult(0)))
     return true;
   return (stablehlo::worksByElement(op) || isa<stablehlo::TransposeOp>(op)) &&
          (scores.haveQueriesAndKeys(dims) ||
@@ -391,10 +385,11 @@ Inner AttentionBuilder::makeCheap(Operation *op, const Dims &dims) {
       before[dim] = dims[place];
     return read(transpose.getOperand(), before);
   }
-  if (DenseElementsAttr splat = getSplat(op)) {
-    auto type = RankedTensorType::get({}, splat.getElementType());
-    return {stablehlo::ConstantOp::create(builder, op->getLoc(), type,
-                                          splat.resizeSplat(type)),
+  if (Attribute splat = stablehlo::getSplat(op->getResult(0))) {
+    auto type =
+        RankedTensorType::get({}, tensorOf(op->getResult(0)).getElementType());
+    return {stablehlo::ConstantOp::create(builder, op->getLoc(),
+                                          DenseElementsAttr::get(type, splat)),
             Dims()};
   }
   return makeElementwise(op, dims);

@@ -4,6 +4,7 @@
 
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/Matchers.h"
@@ -17,21 +18,12 @@ using Kind = Layout::Kind;
 //===----------------------------------------------------------------------===//
 
 std::optional<double> fp8::constantOf(Value value) {
-  while (Operation *def = value.getDefiningOp()) {
-    if (isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
-            stablehlo::ConvertOp>(def)) {
-      value = def->getOperand(0);
-      continue;
-    }
-    DenseElementsAttr elements;
-    if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
-      return std::nullopt;
-    if (isa<FloatType>(elements.getElementType()))
-      return elements.getSplatValue<APFloat>().convertToDouble();
-    if (elements.getElementType().isSignlessInteger())
-      return elements.getSplatValue<APInt>().getSExtValue();
-    return std::nullopt;
-  }
+  Attribute splat = stablehlo::getSplat(stablehlo::skipSpread(value));
+  if (auto number = dyn_cast_or_null<FloatAttr>(splat))
+    return number.getValueAsDouble();
+  auto number = dyn_cast_or_null<IntegerAttr>(splat);
+  if (number && number.getType().isSignlessInteger())
+    return number.getValue().getSExtValue();
   return std::nullopt;
 }
 
@@ -258,9 +250,7 @@ bool Propagation::isFreeOfCounts(Value value) const {
     Operation *op = next.getDefiningOp();
     if (op->getNumRegions() && !isa<stablehlo::ReduceOp>(op))
       return false;
-    bool isZero =
-        matchPattern(next, m_Zero()) || matchPattern(next, m_AnyZeroFloat());
-    if (op->getNumOperands() == 0 && !isZero)
+    if (op->getNumOperands() == 0 && !stablehlo::isZeros(next))
       return false;
     llvm::append_range(worklist, op->getOperands());
   }

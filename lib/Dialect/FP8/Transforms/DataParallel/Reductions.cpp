@@ -3,6 +3,8 @@
 #include "Reductions.h"
 #include "Means.h"
 
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
+
 #include "mlir/IR/Matchers.h"
 
 #include <cmath>
@@ -108,10 +110,8 @@ static SmallVector<double> factorsIn(DenseElementsAttr elements) {
 /// Returns the factors in a constant, perhaps broadcast; nullopt if `value` is
 /// none.
 static std::optional<SmallVector<double>> constantFactors(Value value) {
-  while (auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
-    value = spread.getOperand();
   DenseElementsAttr elements;
-  if (!matchPattern(value, m_Constant(&elements)))
+  if (!matchPattern(stablehlo::skipBroadcasts(value), m_Constant(&elements)))
     return std::nullopt;
   return factorsIn(elements);
 }
@@ -381,14 +381,11 @@ static std::optional<double> factorOf(Value value) {
   if (!multiply)
     return std::nullopt;
   for (Value operand : multiply->getOperands()) {
-    while (auto spread = operand.getDefiningOp<stablehlo::BroadcastInDimOp>())
-      operand = spread.getOperand();
-    DenseElementsAttr elements;
-    if (!matchPattern(operand, m_Constant(&elements)) || !elements.isSplat())
+    if (!stablehlo::getSplat(stablehlo::skipBroadcasts(operand)))
       continue;
-    SmallVector<double> factors = factorsIn(elements);
-    if (factors.size() == 1)
-      return factors.front();
+    auto factors = constantFactors(operand);
+    if (factors && factors->size() == 1)
+      return factors->front();
   }
   return std::nullopt;
 }

@@ -5,6 +5,7 @@
 #include "../StoredForm.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
@@ -239,7 +240,7 @@ void ElementwiseComponent::addDefinition(Value value) {
 /// Whether `init` is the neutral element of a reduction.
 static bool isNeutral(Operation *combiner, Value init) {
   if (isa<stablehlo::AddOp>(combiner))
-    return matchPattern(init, m_AnyZeroFloat()) || matchPattern(init, m_Zero());
+    return stablehlo::isZeros(init);
   if (isa<stablehlo::MaxOp>(combiner))
     return matchPattern(init, m_NegInfFloat());
   if (isa<stablehlo::MinOp>(combiner))

@@ -1,0 +1,31 @@
+//===- Constants.cpp - Constants that repeat one element ------------------===//
+
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+Value stablehlo::skipBroadcasts(Value value) {
+  while (auto broadcast = value.getDefiningOp<BroadcastInDimOp>())
+    value = broadcast.getOperand();
+  return value;
+}
+
+Value stablehlo::skipSpread(Value value) {
+  while (isa_and_nonnull<BroadcastInDimOp, ConvertOp, ReshapeOp>(
+      value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+Attribute stablehlo::getSplat(Value value) {
+  DenseElementsAttr elements;
+  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
+    return {};
+  return elements.getSplatValue<Attribute>();
+}
+
+bool stablehlo::isZeros(Value value) {
+  return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
+}
