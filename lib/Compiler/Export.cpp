@@ -4,6 +4,7 @@
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Support/Shapes.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -362,7 +363,7 @@ public:
   }
 
   Value convert(Value value, Type element) {
-    RankedTensorType type = typeOf(value);
+    RankedTensorType type = tensorOf(value);
     if (type.getElementType() == element)
       return value;
     return stablehlo::ConvertOp::create(builder, loc, type.clone(element),
@@ -380,14 +381,11 @@ public:
   }
   Value reshape(Value value, ArrayRef<int64_t> shape) {
     return stablehlo::ReshapeOp::create(builder, loc,
-                                        typeOf(value).clone(shape), value);
+                                        tensorOf(value).clone(shape), value);
   }
   Value rescale(Value value, Value factor, ArrayRef<int64_t> dims) {
     return RescaleOp::create(builder, loc, value.getType(), value, factor,
                              builder.getDenseI64ArrayAttr(dims));
-  }
-  static RankedTensorType typeOf(Value value) {
-    return cast<RankedTensorType>(value.getType());
   }
 
   /// Returns payload and scale of type `type`.
@@ -414,7 +412,7 @@ public:
         builder, loc, a, b, stablehlo::ComparisonDirection::NE);
     Value ones = convert(differ, builder.getI32Type());
     auto scalar = RankedTensorType::get({}, builder.getI32Type());
-    auto dims = llvm::to_vector(llvm::seq<int64_t>(typeOf(a).getRank()));
+    auto dims = llvm::to_vector(llvm::seq<int64_t>(tensorOf(a).getRank()));
     auto reduce = stablehlo::ReduceOp::create(
         builder, loc, TypeRange{scalar}, ValueRange{ones},
         ValueRange{constant(scalar, 0)}, builder.getDenseI64ArrayAttr(dims));
@@ -475,7 +473,7 @@ spread(FunctionBuilder &f, Value factor, const ParameterChannels &channels,
   flat.push_back(count);
   factor = f.reshape(factor, flat);
   flat.back() = extent;
-  Type element = FunctionBuilder::typeOf(factor).getElementType();
+  Type element = tensorOf(factor).getElementType();
   factor = stablehlo::PadOp::create(
       b, f.loc, RankedTensorType::get(flat, element), factor,
       f.constant(RankedTensorType::get({}, element), 1),
@@ -505,9 +503,8 @@ OwningOpRef<ModuleOp> ExportPlan::buildEncode(MLIRContext *context) const {
                : stablehlo::DivOp::create(b, f.loc, one, quantizer).getResult();
   };
   auto rescaled = [&](Value value, const Fold &fold, bool inverse) {
-    auto [factor, dims] =
-        spread(f, factorOf(fold, inverse), fold.channels, fold.count,
-               FunctionBuilder::typeOf(value).getShape());
+    auto [factor, dims] = spread(f, factorOf(fold, inverse), fold.channels,
+                                 fold.count, tensorOf(value).getShape());
     return f.rescale(value, factor, dims);
   };
   // Returns the tensor for the file, and its scale or null.

@@ -1,13 +1,24 @@
-//===- Shapes.h - Sizes of shaped types -------------------------*- C++ -*-===//
+//===- Shapes.h - Types and sizes of tensors and buffers --------*- C++ -*-===//
 
 #ifndef FP8_SUPPORT_SHAPES_H
 #define FP8_SUPPORT_SHAPES_H
 
 #include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Value.h"
 
 #include <string>
 
 namespace mlir::fp8 {
+
+/// Returns the type of a tensor.
+inline RankedTensorType tensorOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// Returns the shape of a tensor.
+inline ArrayRef<int64_t> shapeOf(Value value) {
+  return tensorOf(value).getShape();
+}
 
 /// Returns the bytes of an element of a dense buffer or tensor: those of less
 /// than a byte take one, and those of type index eight.

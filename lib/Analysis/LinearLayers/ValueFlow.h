@@ -10,6 +10,7 @@
 #define FP8_LIB_ANALYSIS_LINEARLAYERS_VALUEFLOW_H
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Support/Shapes.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallBitVector.h"
@@ -22,10 +23,6 @@ namespace fp8 {
 
 inline bool isBarrier(Operation *op) {
   return isa<stablehlo::OptimizationBarrierOp>(op);
-}
-
-inline ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<ShapedType>(value.getType()).getShape();
 }
 
 /// Returns true if an op chooses one of its regions to run.

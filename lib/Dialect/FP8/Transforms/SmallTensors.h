@@ -1,4 +1,4 @@
-//===- SmallTensors.h - Sizes, constants and reshapes -----------*- C++ -*-===//
+//===- SmallTensors.h - Constants and reshapes ------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SMALLTENSORS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_SMALLTENSORS_H
@@ -10,14 +10,6 @@
 
 namespace mlir {
 namespace fp8 {
-
-inline RankedTensorType tensorOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
-inline ArrayRef<int64_t> shapeOf(Value value) {
-  return tensorOf(value).getShape();
-}
 
 /// Makes a constant of floats that all equal `value`.
 Value makeSplat(OpBuilder &b, Location loc, RankedTensorType type,

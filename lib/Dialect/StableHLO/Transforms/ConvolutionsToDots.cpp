@@ -33,6 +33,7 @@
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
+#include "fp8/Support/Shapes.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Builders.h"
@@ -45,6 +46,7 @@ namespace stablehlo {
 } // namespace mlir
 
 using namespace mlir;
+using fp8::shapeOf;
 using stablehlo::ConvolutionOp;
 
 namespace {
@@ -118,10 +120,6 @@ private:
 };
 
 } // namespace
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
 
 /// Returns which of the spatial dimensions `dim` is; nullopt for batches and
 /// features.

@@ -8,6 +8,7 @@
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
+#include "fp8/Support/Shapes.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -23,6 +24,7 @@ namespace stablehlo {
 
 using namespace mlir;
 using namespace mlir::stablehlo;
+using fp8::tensorOf;
 
 namespace {
 
@@ -57,9 +59,6 @@ private:
     return ConstantOp::create(builder, loc,
                               DenseElementsAttr::get(type, value));
   }
-  static RankedTensorType typeOf(Value value) {
-    return cast<RankedTensorType>(value.getType());
-  }
   static int64_t sizeOf(DenseIntElementsAttr groups) {
     return groups.getType().getDimSize(1);
   }
@@ -77,15 +76,15 @@ private:
 //===----------------------------------------------------------------------===//
 
 Value CollectiveLowering::reshape(Value value, ArrayRef<int64_t> shape) {
-  if (typeOf(value).getShape() == shape)
+  if (tensorOf(value).getShape() == shape)
     return value;
-  return ReshapeOp::create(builder, loc, typeOf(value).clone(shape), value);
+  return ReshapeOp::create(builder, loc, tensorOf(value).clone(shape), value);
 }
 
 /// Splits a value into `count` parts along `dim`; the parts lie along a new
 /// dimension 0.
 Value CollectiveLowering::splitOff(Value value, int64_t dim, int64_t count) {
-  SmallVector<int64_t> shape(typeOf(value).getShape());
+  SmallVector<int64_t> shape(tensorOf(value).getShape());
   shape[dim] /= count;
   shape.insert(shape.begin() + dim, count);
   Value split = reshape(value, shape);
@@ -99,7 +98,7 @@ Value CollectiveLowering::splitOff(Value value, int64_t dim, int64_t count) {
 
 /// Concatenates parts, which lie along dimension 0, along `dim` of a part.
 Value CollectiveLowering::mergeInto(Value parts, int64_t dim) {
-  SmallVector<int64_t> shape(typeOf(parts).getShape());
+  SmallVector<int64_t> shape(tensorOf(parts).getShape());
   if (dim > 0) {
     auto order = llvm::to_vector(llvm::seq<int64_t>(1, shape.size()));
     order.insert(order.begin() + dim, 0);
@@ -119,7 +118,7 @@ static bool addsParts(Operation *op) {
 
 Value CollectiveLowering::exchange(fp8::ExchangeKind kind, Value value,
                                    DenseIntElementsAttr ranks) {
-  RankedTensorType type = typeOf(value);
+  RankedTensorType type = tensorOf(value);
   if (kind == fp8::ExchangeKind::Gather) {
     SmallVector<int64_t> shape(type.getShape());
     shape.insert(shape.begin(), sizeOf(ranks));
@@ -214,7 +213,7 @@ FailureOr<Value> CollectiveLowering::neutralElement(Region &computation,
 /// Reduces over dimension 0, in order.
 Value CollectiveLowering::reduceParts(Value parts, Value init,
                                       Region &computation) {
-  RankedTensorType type = typeOf(parts);
+  RankedTensorType type = tensorOf(parts);
   auto reduce = ReduceOp::create(
       builder, loc, TypeRange{type.clone(type.getShape().drop_front())},
       ValueRange{parts}, ValueRange{init}, ArrayRef<int64_t>{0});
@@ -230,7 +229,7 @@ CollectiveLowering::allReduce(AllReduceOp reduce) {
   int64_t size = sizeOf(groups);
   SmallVector<Value> results;
   for (Value operand : reduce.getOperands()) {
-    RankedTensorType type = typeOf(operand);
+    RankedTensorType type = tensorOf(operand);
     FailureOr<Value> init = neutralElement(computation, type.getElementType());
     if (failed(init))
       return failure();
