@@ -51,7 +51,7 @@ void fp8::forEachSource(Value value, function_ref<void(Value)> visit) {
     visit(yielded(op->getRegion(0), 0));
     return;
   }
-  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
+  if (stablehlo::isBranch(op)) {
     visit(op->getOperand(0));
     for (Region &region : op->getRegions())
       visit(yielded(region, i));
@@ -92,7 +92,7 @@ void fp8::forEachPassage(OpOperand &use, function_ref<void(Value)> visit) {
   }
   if (op->hasTrait<OpTrait::IsTerminator>()) {
     Operation *parent = op->getParentOp();
-    if (isa<stablehlo::IfOp, stablehlo::CaseOp>(parent))
+    if (stablehlo::isBranch(parent))
       visit(parent->getResult(i));
     if (isa<stablehlo::WhileOp>(parent) &&
         op->getParentRegion() == &parent->getRegion(1)) {
@@ -219,7 +219,7 @@ void Dependence::visit(Operation &op) {
     }
     return;
   }
-  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
+  if (stablehlo::isBranch(&op)) {
     for (Region &region : op.getRegions())
       visit(region.front());
     for (OpResult result : op.getResults()) {

@@ -187,7 +187,7 @@ static bool isInnerProduct(Operation &op) {
 void Gradients::visit(Operation &op) {
   if (isa<stablehlo::WhileOp>(op))
     return visitLoop(op);
-  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+  if (stablehlo::isBranch(&op))
     return visitBranches(op);
   // A scalar factor does not change what a tensor is.
   if (isa<stablehlo::MulOp, stablehlo::DivOp>(op))

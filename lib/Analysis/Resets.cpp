@@ -44,7 +44,7 @@ Value fp8::getBeforeReset(Value next) {
   SmallVector<Value> choices;
   if (isa<stablehlo::SelectOp>(op))
     choices.append(op->operand_begin() + 1, op->operand_end());
-  else if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+  else if (stablehlo::isBranch(op))
     for (Region &branch : op->getRegions())
       choices.push_back(
           yielded(branch, cast<OpResult>(next).getResultNumber()));

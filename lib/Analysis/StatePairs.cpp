@@ -259,7 +259,7 @@ bool SignatureAnalyzer::isAddedAlone(Value sum, Value scalar) {
         stack.push_back(part);
     };
     unsigned index = cast<OpResult>(value).getResultNumber();
-    if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+    if (stablehlo::isBranch(op))
       for (Region &region : op->getRegions())
         push(yielded(region, index));
     else

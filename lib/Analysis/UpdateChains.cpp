@@ -161,7 +161,7 @@ static void forEachLink(Value value, function_ref<void(Value)> visit) {
   if (!op)
     return;
   unsigned index = cast<OpResult>(value).getResultNumber();
-  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
+  if (stablehlo::isBranch(op)) {
     for (Region &region : op->getRegions())
       visit(yielded(region, index));
   } else if (isa<stablehlo::WhileOp>(op)) {
@@ -383,7 +383,7 @@ Chain UpdateChains::compute(Value value) {
   }
   if (isa<stablehlo::OptimizationBarrierOp>(op))
     return ofOperand(value, index);
-  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
+  if (stablehlo::isBranch(op)) {
     Chain out;
     for (Region &region : op->getRegions())
       merge(out, of(yielded(region, index)), /*isChoice=*/true);

@@ -281,7 +281,7 @@ DenseSet<Operation *> Analyzer::getSlice(ArrayRef<Value> roots,
     for (Value source : sources)
       read(source);
     // The condition of a loop, or the predicate of a branch.
-    if (!sources.empty() && isBranch(op))
+    if (!sources.empty() && stablehlo::isBranch(op))
       read(op->getOperand(0));
     else if (!sources.empty())
       read(op->getRegion(0).front().back().getOperand(0));
@@ -688,7 +688,8 @@ std::string Analyzer::getUpdatedParameter(Value gradient) const {
       if (isa<func::ReturnOp>(user)) {
         path = getParameterOfResult(index);
       } else if (isa<stablehlo::ReturnOp>(user) &&
-                 (isa<stablehlo::WhileOp>(parent) || isBranch(parent))) {
+                 (isa<stablehlo::WhileOp>(parent) ||
+                  stablehlo::isBranch(parent))) {
         // Out of a branch, or out of a loop and into its next iteration.
         if (index >= parent->getNumResults())
           continue;
@@ -1026,7 +1027,7 @@ void ReadLayers::visit(Region &region) {
       continue;
     if (isa<stablehlo::WhileOp>(op))
       visitLoop(op);
-    else if (isBranch(&op))
+    else if (stablehlo::isBranch(&op))
       visitBranch(op);
     else if (isBarrier(&op))
       for (auto [result, operand] :
@@ -1116,7 +1117,7 @@ void Analyzer::run() {
          op = op->getParentOp()) {
       if (isa<stablehlo::WhileOp>(op))
         info.loops.push_back(op);
-      info.inBranch |= isBranch(op);
+      info.inBranch |= stablehlo::isBranch(op);
     }
     dots.push_back(std::move(info));
   });

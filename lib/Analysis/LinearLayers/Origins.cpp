@@ -166,7 +166,7 @@ Value Origins::getScaledWeight(Operation &op) const {
 void Origins::propagate(Operation &op) {
   if (isa<stablehlo::WhileOp>(op))
     return propagateLoop(op);
-  if (isBranch(&op))
+  if (stablehlo::isBranch(&op))
     return propagateBranch(op);
   if (Value weight = getScaledWeight(op)) {
     merge(weight, op.getResult(0));

@@ -40,7 +40,7 @@ SmallVector<Value> fp8::getFlowSources(Value value) {
   }
   SmallVector<Value> sources;
   Operation *op = value.getDefiningOp();
-  if (op && isBranch(op))
+  if (op && stablehlo::isBranch(op))
     for (Region &region : op->getRegions())
       sources.push_back(region.front().back().getOperand(getIndex(value)));
   return sources;
@@ -354,7 +354,7 @@ static bool isBroadcastConstant(Value value) {
 /// predicate of an `if`.
 static SmallVector<Value> getAlternatives(Value value) {
   Operation *op = value.getDefiningOp();
-  if (op && isBranch(op))
+  if (op && stablehlo::isBranch(op))
     return getFlowSources(value);
   auto select = dyn_cast_or_null<stablehlo::SelectOp>(op);
   if (!select ||
@@ -371,7 +371,7 @@ Value ValueNumbers::getBranchSource(Value value, Operation *user) const {
   unsigned predicate = getRead(op->getOperand(0), op);
   for (; user; user = user->getParentOp()) {
     Operation *parent = user->getParentOp();
-    if (parent && isBranch(parent) &&
+    if (parent && stablehlo::isBranch(parent) &&
         parent->getNumRegions() == sources.size() &&
         getRead(parent->getOperand(0), parent) == predicate)
       return sources[user->getParentRegion()->getRegionNumber()];

@@ -25,11 +25,6 @@ inline bool isBarrier(Operation *op) {
   return isa<stablehlo::OptimizationBarrierOp>(op);
 }
 
-/// Returns true if an op chooses one of its regions to run.
-inline bool isBranch(Operation *op) {
-  return isa<stablehlo::IfOp, stablehlo::CaseOp>(op);
-}
-
 /// Returns the values that `value` may take by control flow: for the result of
 /// a loop or its block argument, the initial value and the value that the body
 /// yields; for the result of a branch, what each region returns. Empty for all

@@ -79,7 +79,7 @@ static bool advances(Value value, Value counter) {
     return advances(op->getOperand(1), counter) &&
            (advances(op->getOperand(2), counter) ||
             isSaturation(select, counter));
-  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+  if (stablehlo::isBranch(op))
     return llvm::all_of(op->getRegions(), [&](Region &region) {
       return advances(yielded(region, index), counter);
     });

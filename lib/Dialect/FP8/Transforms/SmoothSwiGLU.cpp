@@ -543,8 +543,7 @@ static Value limitRange(OpBuilder &builder, Location loc, Value amax) {
 /// branch is around the block but not around `sum`.
 static bool isWhereRanksMeet(Block *block, ExchangeOp sum) {
   for (Operation *op = block->getParentOp(); op; op = op->getParentOp())
-    if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op) &&
-        !op->isProperAncestor(sum))
+    if (stablehlo::isBranch(op) && !op->isProperAncestor(sum))
       return false;
   return true;
 }

@@ -394,7 +394,7 @@ bool StateStorer::passesOn(Value value, Value loaded) const {
   unsigned index = cast<OpResult>(value).getResultNumber();
   if (isa<stablehlo::OptimizationBarrierOp, stablehlo::WhileOp>(op))
     return passesOn(op->getOperand(index), loaded);
-  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+  if (stablehlo::isBranch(op))
     return llvm::any_of(op->getRegions(), [&](Region &region) {
       return passesOn(yielded(region, index), loaded);
     });
@@ -427,7 +427,7 @@ FailureOr<SmallVector<Value>> StateStorer::store(StoredArray &array,
   Operation *op = value.getDefiningOp();
   if (op && op->getBlock() == use.getOwner()->getBlock() &&
       passesOn(value, loaded.value)) {
-    if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+    if (stablehlo::isBranch(op))
       return storeInBranches(array, loaded, cast<OpResult>(value));
     if (auto loop = dyn_cast<stablehlo::WhileOp>(op);
         loop && !isSliced(loop, cast<OpResult>(value).getResultNumber()))
@@ -591,8 +591,7 @@ void StateStorer::loadInBranches(StoredArray &array) {
     Block *block = use.getOwner()->getBlock();
     for (; block->getParentOp() != function;
          block = block->getParentOp()->getBlock()) {
-      bool isBranch =
-          isa<stablehlo::IfOp, stablehlo::CaseOp>(block->getParentOp());
+      bool isBranch = stablehlo::isBranch(block->getParentOp());
       if (!isBranch)
         branch = nullptr;
       else if (!branch)
@@ -662,7 +661,7 @@ static void dropUnusedResults(func::FuncOp function) {
   OpBuilder builder(function.getContext());
   SmallVector<Operation *> branches;
   function.walk([&](Operation *op) {
-    if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+    if (stablehlo::isBranch(op))
       branches.push_back(op);
   });
   // Outer branches first: inner ones need not return what outer ones do not.

@@ -234,7 +234,7 @@ const Condition *Conditions::findChanged(Value value, Value argument) {
   if (isa<stablehlo::SelectOp>(op))
     return choose(op->getOperand(0),
                   {same(op->getOperand(1)), same(op->getOperand(2))});
-  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+  if (stablehlo::isBranch(op))
     return ofBranch(cast<OpResult>(value), same);
   if (isa<stablehlo::WhileOp>(op))
     return ofLoop(cast<OpResult>(value), argument);
@@ -343,7 +343,7 @@ const Condition *Conditions::findNonZero(Value value) {
     return allOf({operand(0), operand(1)});
   if (isa<stablehlo::SelectOp>(op))
     return choose(op->getOperand(0), {operand(1), operand(2)});
-  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+  if (stablehlo::isBranch(op))
     return ofBranch(cast<OpResult>(value),
                     [&](Value part) { return nonZero(part); });
   return always();

@@ -74,6 +74,9 @@ inline bool worksByElement(Operation *op) {
          isa<ClampOp, SelectOp>(op);
 }
 
+/// Whether an op chooses one of its regions to run.
+inline bool isBranch(Operation *op) { return isa<IfOp, CaseOp>(op); }
+
 /// Returns a tensor with `low` and `high` zeros around it and `interior` zeros
 /// between its elements along each dimension (negative numbers remove
 /// elements); the tensor itself if there are none.

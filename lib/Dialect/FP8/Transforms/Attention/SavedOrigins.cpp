@@ -8,7 +8,6 @@
 
 using namespace mlir;
 using namespace mlir::fp8;
-using stablehlo::CaseOp;
 using stablehlo::ConcatenateOp;
 using stablehlo::DynamicSliceOp;
 using stablehlo::DynamicUpdateSliceOp;
@@ -27,10 +26,6 @@ const ForwardPlace::Iteration *ForwardPlace::getIteration(Block *body) const {
 //===----------------------------------------------------------------------===//
 // Branches
 //===----------------------------------------------------------------------===//
-
-static bool isBranching(Operation *op) {
-  return isa_and_nonnull<IfOp, CaseOp>(op);
-}
 
 /// Returns the number that `op` compares with its operand to take a branch.
 /// JAX writes a choice of two as a case of a converted predicate.
@@ -55,7 +50,8 @@ static Block *findTakenBranch(Operation *op, const ForwardPlace &place,
   for (Region *region = reader->getParentRegion(); region;
        region = region->getParentRegion()) {
     Operation *parent = region->getParentOp();
-    if (!isBranching(parent) || parent->getNumRegions() != op->getNumRegions())
+    if (!stablehlo::isBranch(parent) ||
+        parent->getNumRegions() != op->getNumRegions())
       continue;
     Origin origin = findOrigin(parent->getOperand(0), parent);
     if (stripConversion(origin.value) != decision ||
@@ -74,8 +70,9 @@ static void enterBranches(Origin &origin, Operation *reader) {
   while (true) {
     origin.value = stripReshapes(origin.value);
     Operation *op = origin.value.getDefiningOp();
-    Block *branch =
-        isBranching(op) ? findTakenBranch(op, origin.place, reader) : nullptr;
+    Block *branch = op && stablehlo::isBranch(op)
+                        ? findTakenBranch(op, origin.place, reader)
+                        : nullptr;
     if (!branch)
       return;
     origin.place.branches.push_back(branch);

@@ -225,7 +225,7 @@ void fp8::recomputeSavedScores(func::FuncOp function, Predicate isScore) {
   function.walk([&](Operation *op) {
     if (isa<stablehlo::DynamicSliceOp, stablehlo::SliceOp>(op))
       slices.push_back(op);
-    else if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+    else if (stablehlo::isBranch(op))
       for (Region &region : op->getRegions())
         branches.push_back(&region.front());
   });

@@ -1169,7 +1169,7 @@ LogicalResult Propagation::visitByKind(Operation *op) {
 LogicalResult Propagation::visit(Operation *op) {
   if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
     return visitWhile(loop);
-  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+  if (stablehlo::isBranch(op))
     return visitBranches(op);
   if (auto ret = dyn_cast<func::ReturnOp>(op))
     return visitReturn(ret);

@@ -45,7 +45,7 @@ static void forEachAncestor(Value value,
       worklist.push_back(loop->getOperand(index));
       yielded(loop.getBody(), index);
       yielded(loop.getCond(), 0);
-    } else if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
+    } else if (stablehlo::isBranch(op)) {
       worklist.push_back(op->getOperand(0));
       for (Region &region : op->getRegions())
         yielded(region, index);
@@ -70,7 +70,7 @@ static SmallVector<Value> followersOf(OpOperand &use) {
       return {loop->getResult(index), loop.getCond().getArgument(index),
               loop.getBody().getArgument(index)};
     }
-    if (isa<stablehlo::IfOp, stablehlo::CaseOp>(parent))
+    if (stablehlo::isBranch(parent))
       return {parent->getResult(index)};
     return {};
   }
