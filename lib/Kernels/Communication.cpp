@@ -49,23 +49,6 @@ llvm::Expected<Network> fp8::networkOf(StringRef name, int64_t ranks) {
 // Bytes
 //===----------------------------------------------------------------------===//
 
-/// Returns the bytes of an element on the wire, with its share of its block's
-/// scale (docs/Ranks.md).
-static double wireBytes(StartAllReduceOp op) {
-  MemRefType type = op.getInput().getType();
-  double scales =
-      op.getBlock() ? 4.0 / static_cast<double>(*op.getBlock()) : 0.0;
-  switch (op.getWire()) {
-  case Wire::None:
-    return static_cast<double>(byteSize(type)) /
-           static_cast<double>(type.getNumElements());
-  case Wire::BF16:
-    return 2;
-  default:
-    return 1 + scales;
-  }
-}
-
 /// Each rank reduces a slice and sends the result to all: data travels two
 /// ways. From or to the owner of a shard it travels one way.
 static PredictedCollective costOf(StartAllReduceOp op, const Network &network) {
@@ -74,32 +57,17 @@ static PredictedCollective costOf(StartAllReduceOp op, const Network &network) {
   PredictedCollective cost;
   cost.label = op.getLabel().value_or("").str();
   cost.wire = stringifyWire(op.getWire()).str();
-  cost.bytes = ways * wireBytes(op) *
-               static_cast<double>(op.getInput().getType().getNumElements()) *
-               (ranks - 1) / ranks;
+  cost.bytes =
+      ways * static_cast<double>(getWireBytes(op)) * (ranks - 1) / ranks;
   cost.seconds = ways * network.latency + cost.bytes / network.bytes;
   return cost;
 }
 
-/// An exchange is between the ranks of one group.
 static PredictedCollective costOf(StartExchangeOp op, const Network &network) {
-  auto members = static_cast<double>(
-      cast<ShapedType>(op.getRanks().getType()).getDimSize(1));
-  auto input = static_cast<double>(byteSize(op.getInput().getType()));
   PredictedCollective cost;
   cost.label = op.getLabel().value_or("").str();
   cost.wire = "none";
-  switch (op.getKind()) {
-  case ExchangeKind::AllToAll:
-    cost.bytes = input * (members - 1) / members;
-    break;
-  case ExchangeKind::Gather:
-    cost.bytes = input * (members - 1);
-    break;
-  case ExchangeKind::Permute:
-    cost.bytes = input;
-    break;
-  }
+  cost.bytes = static_cast<double>(getSentBytes(op));
   cost.seconds = network.latency + cost.bytes / network.bytes;
   return cost;
 }

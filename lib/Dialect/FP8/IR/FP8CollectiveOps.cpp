@@ -1,9 +1,11 @@
 //===- FP8CollectiveOps.cpp - Collectives of ranks ------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Support/Shapes.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/InterleavedRange.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -77,6 +79,46 @@ template <typename OpT> static LogicalResult verifyReduction(OpT op) {
   }
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Bytes
+//===----------------------------------------------------------------------===//
+
+template <typename OpT> static int64_t wireBytesOf(OpT reduce) {
+  auto type = cast<ShapedType>(reduce.getInput().getType());
+  int64_t elements = type.getNumElements();
+  if (reduce.getWire() == Wire::None)
+    return byteSize(type);
+  if (reduce.getWire() == Wire::BF16)
+    return 2 * elements;
+  // Each slice travels as a tensor of its own, with one scale or with one for
+  // each block.
+  auto slices = static_cast<int64_t>(reduce.getSlices().value_or(1));
+  int64_t scales = slices;
+  if (std::optional<uint64_t> block = reduce.getBlock())
+    scales *= static_cast<int64_t>(llvm::divideCeil(elements / slices, *block));
+  return elements + 4 * scales;
+}
+
+int64_t fp8::getWireBytes(AllReduceOp op) { return wireBytesOf(op); }
+int64_t fp8::getWireBytes(StartAllReduceOp op) { return wireBytesOf(op); }
+
+template <typename OpT> static int64_t sentBytesOf(OpT exchange) {
+  int64_t bytes = byteSize(cast<ShapedType>(exchange.getInput().getType()));
+  int64_t size = exchange.getRanks().getType().getDimSize(1);
+  switch (exchange.getKind()) {
+  case ExchangeKind::AllToAll:
+    return bytes / size * (size - 1);
+  case ExchangeKind::Gather:
+    return bytes * (size - 1);
+  case ExchangeKind::Permute:
+    return bytes;
+  }
+  return bytes;
+}
+
+int64_t fp8::getSentBytes(ExchangeOp op) { return sentBytesOf(op); }
+int64_t fp8::getSentBytes(StartExchangeOp op) { return sentBytesOf(op); }
 
 //===----------------------------------------------------------------------===//
 // AllReduceOp

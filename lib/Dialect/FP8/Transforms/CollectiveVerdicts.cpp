@@ -1,7 +1,6 @@
 //===- CollectiveVerdicts.cpp - Wire formats of collectives ---------------===//
 
 #include "EffectiveRecipe.h"
-#include "SmallTensors.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
@@ -9,37 +8,6 @@
 
 using namespace mlir;
 using namespace mlir::fp8;
-
-/// Counts both phases: parts of a tensor go to all ranks, reduced parts come
-/// back.
-static int64_t bytesSent(AllReduceOp reduce) {
-  auto type = cast<RankedTensorType>(reduce.getInput().getType());
-  int64_t elements = type.getNumElements();
-  if (reduce.getWire() == Wire::None)
-    return 2 * byteSize(type);
-  if (reduce.getWire() == Wire::BF16)
-    return 4 * elements;
-  auto slices = static_cast<int64_t>(reduce.getSlices().value_or(1));
-  int64_t slice = elements / slices;
-  auto block = static_cast<int64_t>(reduce.getBlock().value_or(slice));
-  auto scales = slices * static_cast<int64_t>(llvm::divideCeil(slice, block));
-  return 2 * (elements + 4 * scales);
-}
-
-static int64_t bytesSent(ExchangeOp exchange) {
-  auto type = cast<RankedTensorType>(exchange.getInput().getType());
-  int64_t bytes = byteSize(type);
-  int64_t size = exchange.getRanks().getType().getDimSize(1);
-  switch (exchange.getKind()) {
-  case ExchangeKind::AllToAll:
-    return bytes / size * (size - 1);
-  case ExchangeKind::Gather:
-    return bytes * (size - 1);
-  case ExchangeKind::Permute:
-    return bytes;
-  }
-  return bytes;
-}
 
 static void readPlace(Operation *op, CollectiveVerdict &row) {
   auto function = op->getParentOfType<func::FuncOp>();
@@ -74,7 +42,8 @@ static CollectiveVerdict readAllReduce(AllReduceOp reduce) {
   if (reduce.getWire() != Wire::None)
     row.wire = stringifyWire(reduce.getWire()).str();
   row.block = static_cast<int64_t>(reduce.getBlock().value_or(0));
-  row.bytes = bytesSent(reduce);
+  // Parts of a tensor go to all ranks, reduced parts come back.
+  row.bytes = 2 * getWireBytes(reduce);
   return row;
 }
 
@@ -95,7 +64,7 @@ static CollectiveVerdict readExchange(ExchangeOp exchange) {
       getElementTypeOrSelf(valueBefore(exchange.getInput()).getType()));
   row.what = exchange.getLabel().value_or("").str();
   row.operation = stringifyExchangeKind(exchange.getKind()).str();
-  row.bytes = bytesSent(exchange);
+  row.bytes = getSentBytes(exchange);
   if (row.reason.empty())
     row.reason = "the step says so (shard_map)";
   return row;
