@@ -732,15 +732,13 @@ static SmallVector<int64_t> getSortedShape(Value value) {
 
 bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
   auto dot = cast<stablehlo::DotGeneralOp>(dots[index].dot);
-  auto dims = dot.getDotDimensionNumbers();
   Value activation = activationIsLhs ? dot.getLhs() : dot.getRhs();
   Value gradient = activationIsLhs ? dot.getRhs() : dot.getLhs();
   SmallVector<Value> chain = views.getSameElements(activation, dot);
   Value root = chain.back();
   llvm::SmallBitVector contracted =
       unite(getDimSets(chain),
-            activationIsLhs ? dims.getLhsContractingDimensions()
-                            : dims.getRhsContractingDimensions(),
+            stablehlo::getOperandDims(dot, activationIsLhs ? 0 : 1).contracting,
             cast<RankedTensorType>(root.getType()).getRank());
   unsigned activationNumber = numbers.get(root);
   unsigned gradientNumber =

@@ -156,15 +156,11 @@ DotDecision Decider::describe(const DotInfo &info) const {
 
   auto lhs = cast<RankedTensorType>(dot.getLhs().getType());
   auto rhs = cast<RankedTensorType>(dot.getRhs().getType());
-  auto dims = dot.getDotDimensionNumbers();
-  decision.batch = getSize(lhs, dims.getLhsBatchingDimensions());
-  decision.k = getSize(lhs, dims.getLhsContractingDimensions());
-  decision.m = getSize(lhs, stablehlo::getFreeDims(
-                                lhs.getRank(), dims.getLhsBatchingDimensions(),
-                                dims.getLhsContractingDimensions()));
-  decision.n = getSize(rhs, stablehlo::getFreeDims(
-                                rhs.getRank(), dims.getRhsBatchingDimensions(),
-                                dims.getRhsContractingDimensions()));
+  stablehlo::OperandDims lhsDims = stablehlo::getOperandDims(dot, 0);
+  decision.batch = getSize(lhs, lhsDims.batching);
+  decision.k = getSize(lhs, lhsDims.contracting);
+  decision.m = getSize(lhs, lhsDims.free);
+  decision.n = getSize(rhs, stablehlo::getOperandDims(dot, 1).free);
   bool isBF16 = canReadBF16(dot) &&
                 wantsBF16(info.role, !info.layer.empty(), recipe.compute);
   Type bf16 = BFloat16Type::get(dot.getContext());

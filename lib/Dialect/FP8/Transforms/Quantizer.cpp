@@ -261,14 +261,13 @@ void Quantizer::addOperand(Operand &operand, const OperandPlan &plan,
 }
 
 void Quantizer::add(const DotPlan &plan) {
-  auto dims = stablehlo::DotGeneralOp(plan.dot).getDotDimensionNumbers();
-  Dot dot{plan,
-          {stablehlo::DotGeneralOp(plan.dot).getLhs(),
-           llvm::to_vector(dims.getLhsBatchingDimensions()),
-           llvm::to_vector(dims.getLhsContractingDimensions())},
-          {stablehlo::DotGeneralOp(plan.dot).getRhs(),
-           llvm::to_vector(dims.getRhsBatchingDimensions()),
-           llvm::to_vector(dims.getRhsContractingDimensions())}};
+  auto operandOf = [&](unsigned number) -> Operand {
+    stablehlo::OperandDims dims =
+        stablehlo::getOperandDims(stablehlo::DotGeneralOp(plan.dot), number);
+    return {plan.dot->getOperand(number), llvm::to_vector(dims.batching),
+            llvm::to_vector(dims.contracting)};
+  };
+  Dot dot{plan, operandOf(0), operandOf(1)};
   // A tile other than the whole tensor belongs to one layout.
   for (auto [operand, tile] : {std::pair(&dot.lhs, plan.lhs.recipe.tile),
                                std::pair(&dot.rhs, plan.rhs.recipe.tile)})

@@ -176,8 +176,8 @@ struct DotOperand {
   Value value;
   ArrayRef<int64_t> batching, contracting;
   Dims free;
-  /// The index of the first free dimension in the result.
-  int64_t firstFreeInResult;
+  /// The dimension of the result that each of its dimensions becomes, or -1.
+  Dims inResult;
 };
 } // namespace
 
@@ -188,15 +188,12 @@ static DotOperand getDotOperand(stablehlo::DotGeneralOp dot, bool lhs) {
   side.batching = dims.batching;
   side.contracting = dims.contracting;
   side.free = dims.free;
-  side.firstFreeInResult = side.batching.size();
-  if (!lhs)
-    side.firstFreeInResult = shapeOf(dot->getResult(0)).size() -
-                             static_cast<int64_t>(side.free.size());
+  side.inResult = stablehlo::getResultDims(dot, lhs ? 0 : 1);
   return side;
 }
 
-/// Returns the dimension of the other operand or of the result that a dimension
-/// of an operand is paired with, or -1.
+/// Returns the dimension of the other operand that a dimension of an operand is
+/// paired with, or -1.
 static int64_t getPartner(const DotOperand &side, const DotOperand &other,
                           int64_t dim) {
   for (auto [own, partner] : llvm::zip_equal(side.batching, other.batching))
@@ -209,14 +206,9 @@ static int64_t getPartner(const DotOperand &side, const DotOperand &other,
   return -1;
 }
 
-static int64_t getResultDim(const DotOperand &side, int64_t dim) {
-  for (auto [index, batching] : llvm::enumerate(side.batching))
-    if (batching == dim)
-      return index;
-  for (auto [index, free] : llvm::enumerate(side.free))
-    if (free == dim)
-      return side.firstFreeInResult + index;
-  return -1;
+static Dims getResultDims(const DotOperand &side, ArrayRef<int64_t> dims) {
+  return llvm::map_to_vector(dims,
+                             [&](int64_t dim) { return side.inResult[dim]; });
 }
 
 /// Sorts `dims` by `places`, their indices in the root of a view.
@@ -784,9 +776,7 @@ void Smoother::smoothForward(Unit &unit, const DotInfo &info, Value linear) {
     dot->setOperand(lhs ? 1 : 0,
                     rescaleWeight(unit, weight, *factor, slots, weightDims));
   } else {
-    rescaleResult(dot, factor->scale, llvm::map_to_vector(dims, [&](int64_t d) {
-                    return getResultDim(product, d);
-                  }));
+    rescaleResult(dot, factor->scale, getResultDims(product, dims));
   }
   dot->setOperand(lhs ? 0 : 1, smoothed);
 }
@@ -810,9 +800,7 @@ void Smoother::smoothWgrad(Unit &unit, const DotInfo &info, Value linear) {
     smoothed = rescaleView(view, factor->quantizer, view.dims);
   }
   if (perChannel()) {
-    rescaleResult(dot, factor->scale, llvm::map_to_vector(dims, [&](int64_t d) {
-                    return getResultDim(product, d);
-                  }));
+    rescaleResult(dot, factor->scale, getResultDims(product, dims));
   } else {
     Dims gradientDims = llvm::map_to_vector(
         dims, [&](int64_t dim) { return getPartner(product, gradient, dim); });
@@ -832,9 +820,7 @@ bool Smoother::smoothDgrad(Unit &unit, const DotInfo &info) {
   SmallVector<LayerSlot> slots = getSlots(info);
   auto rescaleResultBy = [&](const Factor &factor, const DotOperand &side,
                              ArrayRef<int64_t> dims) {
-    rescaleResult(dot, factor.quantizer,
-                  llvm::map_to_vector(
-                      dims, [&](int64_t d) { return getResultDim(side, d); }));
+    rescaleResult(dot, factor.quantizer, getResultDims(side, dims));
   };
   if (perChannel()) {
     // The channels in the order of the factor's dimensions.

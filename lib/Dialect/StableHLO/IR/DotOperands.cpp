@@ -30,6 +30,21 @@ stablehlo::OperandDims stablehlo::getOperandDims(DotGeneralOp dot,
   return dims;
 }
 
+SmallVector<int64_t> stablehlo::getResultDims(DotGeneralOp dot,
+                                              unsigned number) {
+  OperandDims own = getOperandDims(dot, number);
+  auto type = cast<RankedTensorType>(dot->getOperand(number).getType());
+  int64_t next = own.batching.size();
+  if (number == 1)
+    next += getOperandDims(dot, 0).free.size();
+  SmallVector<int64_t> dims(type.getRank(), -1);
+  for (auto [index, dim] : llvm::enumerate(own.batching))
+    dims[dim] = index;
+  for (int64_t dim : own.free)
+    dims[dim] = next++;
+  return dims;
+}
+
 bool stablehlo::readBeforeTranspose(TransposeOp transpose,
                                     MutableArrayRef<int64_t> batching,
                                     MutableArrayRef<int64_t> contracting) {

@@ -26,6 +26,10 @@ struct OperandDims {
 /// Returns the dimensions of operand `number`: 0 is the lhs, 1 is the rhs.
 OperandDims getOperandDims(DotGeneralOp dot, unsigned number);
 
+/// Returns the dimension of the result that each dimension of operand `number`
+/// becomes; -1 for those that are contracted.
+SmallVector<int64_t> getResultDims(DotGeneralOp dot, unsigned number);
+
 /// Rewrites the dimension numbers of an operand that is `transpose`'s result to
 /// those of its input, if a dot that reads the input has the same result: the
 /// free dimensions must keep their order. Otherwise returns false and changes

@@ -155,28 +155,13 @@ private:
 
 } // namespace
 
-/// Returns the dimension of the result that each dimension of an operand
-/// becomes; -1 for those that are contracted.
-static SmallVector<int64_t> resultDims(Dot dot, unsigned number) {
-  stablehlo::OperandDims own = stablehlo::getOperandDims(dot, number);
-  int64_t next = own.batching.size();
-  if (number == 1)
-    next += stablehlo::getOperandDims(dot, 0).free.size();
-  SmallVector<int64_t> dims(shapeOf(dot->getOperand(number)).size(), -1);
-  for (auto [i, dim] : llvm::enumerate(own.batching))
-    dims[dim] = i;
-  for (int64_t dim : own.free)
-    dims[dim] = next++;
-  return dims;
-}
-
 /// Whether the division of operand `number` can follow the dot, and divides
 /// fewer elements there.
 static bool mayFollow(stablehlo::DivOp division, Dot dot, unsigned number) {
   auto divisor = division.getRhs().getDefiningOp<stablehlo::BroadcastInDimOp>();
   if (!divisor || !isAtMostOne(division.getLhs()))
     return false;
-  SmallVector<int64_t> dims = resultDims(dot, number);
+  SmallVector<int64_t> dims = stablehlo::getResultDims(dot, number);
   return llvm::none_of(divisor.getBroadcastDimensions(),
                        [&](int64_t dim) { return dims[dim] < 0; }) &&
          tensorOf(dot.getResult()).getNumElements() <
@@ -203,7 +188,9 @@ std::optional<DividedDot> DeferDivision::findDivision(Dot dot) {
 /// the dimensions of the divisor become.
 static SmallVector<int64_t> placesOfDivisor(const DividedDot &divided,
                                             Operation *last) {
-  SmallVector<int64_t> dims = resultDims(divided.dot, divided.number), places;
+  SmallVector<int64_t> dims =
+      stablehlo::getResultDims(divided.dot, divided.number);
+  SmallVector<int64_t> places;
   auto transpose = dyn_cast<stablehlo::TransposeOp>(last);
   for (int64_t dim : divided.divisor().getBroadcastDimensions()) {
     int64_t place = dims[dim];

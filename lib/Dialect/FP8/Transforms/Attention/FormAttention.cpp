@@ -430,12 +430,9 @@ struct DotOperand {
 } // namespace
 
 static SideDims sideDims(Dot dot, unsigned side) {
-  auto numbers = dot.getDotDimensionNumbers();
-  if (side == 0)
-    return {SmallVector<int64_t>(numbers.getLhsBatchingDimensions()),
-            SmallVector<int64_t>(numbers.getLhsContractingDimensions())};
-  return {SmallVector<int64_t>(numbers.getRhsBatchingDimensions()),
-          SmallVector<int64_t>(numbers.getRhsContractingDimensions())};
+  stablehlo::OperandDims dims = stablehlo::getOperandDims(dot, side);
+  return {SmallVector<int64_t>(dims.batching),
+          SmallVector<int64_t>(dims.contracting)};
 }
 
 /// Returns the operand as it is before a transpose, if the dot can read it

@@ -2,6 +2,7 @@
 
 #include "Means.h"
 
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include <cmath>
@@ -79,12 +80,10 @@ bool Means::collectDot(stablehlo::DotGeneralOp dot, Sum sum) {
          rhs = layouts.layoutOf(dot.getRhs());
   if (!lhs.is(Kind::Rows) && !rhs.is(Kind::Rows))
     return false;
-  auto dims = dot.getDotDimensionNumbers();
-  bool isLhs = lhs.is(Kind::Rows);
-  addSizes(shapeOf(isLhs ? dot.getLhs() : dot.getRhs()),
-           isLhs ? dims.getLhsContractingDimensions()
-                 : dims.getRhsContractingDimensions(),
-           isLhs ? lhs.rows : rhs.rows, sum.rows, sum.others);
+  unsigned side = lhs.is(Kind::Rows) ? 0 : 1;
+  addSizes(shapeOf(dot->getOperand(side)),
+           stablehlo::getOperandDims(dot, side).contracting,
+           (side == 0 ? lhs : rhs).rows, sum.rows, sum.others);
   sums.push_back(sum);
   return true;
 }

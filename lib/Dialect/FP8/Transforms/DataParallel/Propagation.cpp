@@ -5,6 +5,7 @@
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/Constants.h"
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/Matchers.h"
@@ -543,80 +544,83 @@ static Layout weighted(Layout sum) {
   return sum;
 }
 
-LogicalResult Propagation::visitDot(stablehlo::DotGeneralOp op) {
-  auto dims = op.getDotDimensionNumbers();
+/// Visits a dot none of whose operands has rows.
+LogicalResult Propagation::visitDotWithoutRows(stablehlo::DotGeneralOp op) {
   Layout sides[] = {layoutOf(op.getLhs()), layoutOf(op.getRhs())};
-  bool anyRows = sides[0].is(Kind::Rows) || sides[1].is(Kind::Rows);
-  if (!anyRows) {
-    for (unsigned i : {0u, 1u})
-      if (sides[i].isPartial(Reduction::Sum) && sides[1 - i].isWhole()) {
-        Layout layout = weighted(sides[i]);
-        layout.byCount |= sides[1 - i].byCount;
-        return assign(op, layout);
-      }
-    if (failed(requireWhole(op, op.getLhs())) ||
-        failed(requireWhole(op, op.getRhs())))
-      return failure();
-    return replicate(op);
-  }
-  ArrayRef<int64_t> batching[] = {dims.getLhsBatchingDimensions(),
-                                  dims.getRhsBatchingDimensions()};
-  ArrayRef<int64_t> contracting[] = {dims.getLhsContractingDimensions(),
-                                     dims.getRhsContractingDimensions()};
-  Value values[] = {op.getLhs(), op.getRhs()};
-  unsigned side = sides[0].is(Kind::Rows) ? 0 : 1, other = 1 - side;
-  RowDims matching, result;
-  unsigned contracted = 0, free = 0;
-  auto freePosition = [&](unsigned side, int64_t dim) {
-    auto freeDims = [&](unsigned of, int64_t end) {
-      int64_t count = 0;
-      for (int64_t d = 0; d < end; ++d)
-        count += !llvm::is_contained(batching[of], d) &&
-                 !llvm::is_contained(contracting[of], d);
-      return count;
-    };
-    int64_t before = batching[0].size() + freeDims(side, dim);
-    if (side == 1)
-      before += freeDims(0, shapeOf(op.getLhs()).size());
-    return before;
-  };
-  for (const RowDim &row : sides[side].rows) {
-    if (auto at = positionIn(contracting[side], row.dim)) {
-      ++contracted;
-      matching.push_back({contracting[other][*at], row.outer, row.size});
-    } else if (auto at = positionIn(batching[side], row.dim)) {
-      matching.push_back({batching[other][*at], row.outer, row.size});
-      result.push_back({*at, row.outer, row.size});
-    } else {
-      ++free;
-      result.push_back({freePosition(side, row.dim), row.outer, row.size});
+  for (unsigned i : {0u, 1u})
+    if (sides[i].isPartial(Reduction::Sum) && sides[1 - i].isWhole()) {
+      Layout layout = weighted(sides[i]);
+      layout.byCount |= sides[1 - i].byCount;
+      return assign(op, layout);
     }
+  if (failed(requireWhole(op, op.getLhs())) ||
+      failed(requireWhole(op, op.getRhs())))
+    return failure();
+  return replicate(op);
+}
+
+namespace {
+/// What a dot does with the rows of one operand.
+struct DotRows {
+  /// Those that the other operand must have, and those of the result.
+  RowDims matching, result;
+  /// How many are contracted, and how many are free.
+  unsigned contracted = 0, free = 0;
+};
+} // namespace
+
+static DotRows matchRows(stablehlo::DotGeneralOp op, unsigned side,
+                         ArrayRef<RowDim> rows) {
+  stablehlo::OperandDims own = stablehlo::getOperandDims(op, side);
+  stablehlo::OperandDims other = stablehlo::getOperandDims(op, 1 - side);
+  SmallVector<int64_t> inResult = stablehlo::getResultDims(op, side);
+  DotRows found;
+  for (const RowDim &row : rows) {
+    if (auto at = positionIn(own.contracting, row.dim)) {
+      ++found.contracted;
+      found.matching.push_back({other.contracting[*at], row.outer, row.size});
+      continue;
+    }
+    if (auto at = positionIn(own.batching, row.dim))
+      found.matching.push_back({other.batching[*at], row.outer, row.size});
+    else
+      ++found.free;
+    found.result.push_back({inResult[row.dim], row.outer, row.size});
   }
-  bool bothRows = sides[other].is(Kind::Rows);
-  if ((free && bothRows) || (free && contracted) ||
-      (contracted && contracted != sides[side].rows.size()))
+  for (RowDims *each : {&found.matching, &found.result})
+    llvm::sort(*each, [](const RowDim &a, const RowDim &b) {
+      return std::tie(a.dim, a.outer) < std::tie(b.dim, b.outer);
+    });
+  return found;
+}
+
+LogicalResult Propagation::visitDot(stablehlo::DotGeneralOp op) {
+  if (!anyOf(op, Kind::Rows))
+    return visitDotWithoutRows(op);
+  unsigned side = layoutOf(op.getLhs()).is(Kind::Rows) ? 0 : 1;
+  Layout own = layoutOf(op->getOperand(side));
+  Value otherValue = op->getOperand(1 - side);
+  Layout other = layoutOf(otherValue);
+  DotRows rows = matchRows(op, side, own.rows);
+  bool bothRows = other.is(Kind::Rows);
+  if ((rows.free && bothRows) || (rows.free && rows.contracted) ||
+      (rows.contracted && rows.contracted != own.rows.size()))
     return emitRowError(op, "it contracts rows with other rows");
-  llvm::sort(matching, [](const RowDim &a, const RowDim &b) {
-    return std::tie(a.dim, a.outer) < std::tie(b.dim, b.outer);
-  });
-  if (!matching.empty() || bothRows || sides[other].is(Kind::Partial))
-    if (failed(requireRows(op, values[other], matching)))
-      return failure();
-  if (isTooMixed(op, values[other]))
+  if ((!rows.matching.empty() || bothRows || other.is(Kind::Partial)) &&
+      failed(requireRows(op, otherValue, rows.matching)))
+    return failure();
+  if (isTooMixed(op, otherValue))
     return emitRowError(op,
                         "it reads a value that follows from the parameters and "
                         "the rows of all ranks");
-  if (contracted) {
+  if (rows.contracted) {
     double elements = 1;
-    for (int64_t dim : contracting[0])
+    for (int64_t dim : stablehlo::getOperandDims(op, 0).contracting)
       elements *= shapeOf(op.getLhs())[dim];
     return assign(op, sumOf(elements));
   }
-  llvm::sort(result, [](const RowDim &a, const RowDim &b) {
-    return std::tie(a.dim, a.outer) < std::tie(b.dim, b.outer);
-  });
   Layout layout = Layout::of(Kind::Rows);
-  layout.rows = result;
+  layout.rows = rows.result;
   return assign(op, layout);
 }
 

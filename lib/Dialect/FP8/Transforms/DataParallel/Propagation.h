@@ -57,6 +57,7 @@ private:
   LogicalResult visitElementwise(Operation *op);
   LogicalResult visitShape(Operation *op);
   LogicalResult visitDot(stablehlo::DotGeneralOp op);
+  LogicalResult visitDotWithoutRows(stablehlo::DotGeneralOp op);
   LogicalResult visitConvolution(stablehlo::ConvolutionOp op);
   LogicalResult visitReduce(stablehlo::ReduceOp op);
   LogicalResult visitSlices(Operation *op);

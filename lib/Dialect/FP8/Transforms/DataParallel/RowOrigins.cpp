@@ -44,26 +44,19 @@ originsOfReshape(stablehlo::ReshapeOp op, ArrayRef<RowDim> rows) {
 /// dimension.
 static SmallVector<RowOrigin> originsOfDot(stablehlo::DotGeneralOp op,
                                            const RowDim &row) {
-  auto dims = op.getDotDimensionNumbers();
-  ArrayRef<int64_t> lhsBatching = dims.getLhsBatchingDimensions();
-  ArrayRef<int64_t> rhsBatching = dims.getRhsBatchingDimensions();
+  stablehlo::OperandDims lhs = stablehlo::getOperandDims(op, 0);
+  stablehlo::OperandDims rhs = stablehlo::getOperandDims(op, 1);
   auto along = [&](unsigned operand, int64_t dim) {
     return RowOrigin{&op->getOpOperand(operand), {{dim, row.outer, row.size}}};
   };
-  int64_t dim = row.dim, batches = lhsBatching.size();
+  int64_t dim = row.dim, batches = lhs.batching.size();
   if (dim < batches)
-    return {along(0, lhsBatching[dim]), along(1, rhsBatching[dim])};
+    return {along(0, lhs.batching[dim]), along(1, rhs.batching[dim])};
   dim -= batches;
-  auto lhsFree =
-      stablehlo::getFreeDims(shapeOf(op.getLhs()).size(), lhsBatching,
-                             dims.getLhsContractingDimensions());
-  auto rhsFree =
-      stablehlo::getFreeDims(shapeOf(op.getRhs()).size(), rhsBatching,
-                             dims.getRhsContractingDimensions());
-  int64_t ofLhs = lhsFree.size();
+  int64_t ofLhs = lhs.free.size();
   if (dim < ofLhs)
-    return {along(0, lhsFree[dim])};
-  return {along(1, rhsFree[dim - ofLhs])};
+    return {along(0, lhs.free[dim])};
+  return {along(1, rhs.free[dim - ofLhs])};
 }
 
 /// Returns the dimension of the indices that dimension `dim` of a result or of
