@@ -3,6 +3,7 @@
 #include "fp8/Compiler/Export.h"
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Support/Shapes.h"
 
@@ -376,8 +377,7 @@ public:
             ? Attribute(builder.getFloatAttr(type.getElementType(), value))
             : Attribute(builder.getIntegerAttr(type.getElementType(),
                                                static_cast<int64_t>(value)));
-    return stablehlo::ConstantOp::create(builder, loc,
-                                         DenseElementsAttr::get(type, element));
+    return stablehlo::makeSplat(builder, loc, type, element);
   }
   Value reshape(Value value, ArrayRef<int64_t> shape) {
     return stablehlo::ReshapeOp::create(builder, loc,

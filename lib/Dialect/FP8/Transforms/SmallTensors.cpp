@@ -2,24 +2,30 @@
 
 #include "SmallTensors.h"
 
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
+
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
 
 Value fp8::makeSplat(OpBuilder &b, Location loc, RankedTensorType type,
                      double value) {
-  return stablehlo::ConstantOp::create(
-      b, loc,
-      DenseElementsAttr::get(type,
-                             b.getFloatAttr(type.getElementType(), value)));
+  return stablehlo::makeSplat(b, loc, type,
+                              b.getFloatAttr(type.getElementType(), value));
 }
 
 Value fp8::makeZeros(OpBuilder &b, Location loc, Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return stablehlo::ConstantOp::create(
-      b, loc,
-      DenseElementsAttr::get(tensor, b.getZeroAttr(tensor.getElementType())));
+  Type element = cast<RankedTensorType>(type).getElementType();
+  return stablehlo::makeSplat(b, loc, type, b.getZeroAttr(element));
+}
+
+Value fp8::resizeSplat(OpBuilder &b, Location loc, Value value,
+                       RankedTensorType type) {
+  DenseElementsAttr elements;
+  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
+    return nullptr;
+  return stablehlo::ConstantOp::create(b, loc, elements.resizeSplat(type));
 }
 
 Value fp8::makeReshape(OpBuilder &b, Location loc, Value value,

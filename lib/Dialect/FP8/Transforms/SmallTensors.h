@@ -18,6 +18,11 @@ Value makeSplat(OpBuilder &b, Location loc, RankedTensorType type,
 /// Makes a constant of zeros, of any element type.
 Value makeZeros(OpBuilder &b, Location loc, Type type);
 
+/// Makes a constant that repeats the element of `value`; null if that is no
+/// constant or its elements differ.
+Value resizeSplat(OpBuilder &b, Location loc, Value value,
+                  RankedTensorType type);
+
 /// Reshapes `value`; returns it unchanged if it has that shape.
 Value makeReshape(OpBuilder &b, Location loc, Value value,
                   ArrayRef<int64_t> shape);

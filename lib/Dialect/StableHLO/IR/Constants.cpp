@@ -29,3 +29,17 @@ Attribute stablehlo::getSplat(Value value) {
 bool stablehlo::isZeros(Value value) {
   return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
 }
+
+Value stablehlo::makeSplat(OpBuilder &builder, Location loc, Type type,
+                           Attribute element) {
+  return ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(cast<ShapedType>(type), element));
+}
+
+Value stablehlo::integerConstant(OpBuilder &builder, Location loc, Type type,
+                                 int64_t value) {
+  Type element = getElementTypeOrSelf(type);
+  APInt number(element.getIntOrFloatBitWidth(), value, /*isSigned=*/true,
+               /*implicitTrunc=*/true);
+  return makeSplat(builder, loc, type, IntegerAttr::get(element, number));
+}

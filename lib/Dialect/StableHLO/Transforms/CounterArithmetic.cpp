@@ -2,6 +2,8 @@
 
 #include "LoopRewriting.h"
 
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
+
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;

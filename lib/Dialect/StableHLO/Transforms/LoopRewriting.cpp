@@ -8,17 +8,6 @@
 using namespace mlir;
 using namespace mlir::stablehlo;
 
-Value stablehlo::integerConstant(OpBuilder &b, Location loc, Type type,
-                                 int64_t value) {
-  Type element = getElementTypeOrSelf(type);
-  APInt number(element.getIntOrFloatBitWidth(), value, /*isSigned=*/true,
-               /*implicitTrunc=*/true);
-  return ConstantOp::create(
-      b, loc,
-      DenseElementsAttr::get(cast<ShapedType>(type),
-                             Attribute(IntegerAttr::get(element, number))));
-}
-
 bool stablehlo::isOutside(Value value, Operation *op) {
   return !op->isAncestor(value.getParentBlock()->getParentOp());
 }

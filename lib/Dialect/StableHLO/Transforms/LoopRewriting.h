@@ -21,9 +21,6 @@ namespace stablehlo {
 // Building blocks (LoopRewriting.cpp)
 //===----------------------------------------------------------------------===//
 
-/// Makes a constant of `type` whose elements all equal `value`.
-Value integerConstant(OpBuilder &b, Location loc, Type type, int64_t value);
-
 /// Whether `value` is computed outside the regions of `op`.
 bool isOutside(Value value, Operation *op);
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
 #include "fp8/Support/Shapes.h"
@@ -55,10 +56,6 @@ private:
   Value exchange(fp8::ExchangeKind kind, Value value,
                  DenseIntElementsAttr ranks);
   Value reshape(Value value, ArrayRef<int64_t> shape);
-  Value constant(RankedTensorType type, Attribute value) {
-    return ConstantOp::create(builder, loc,
-                              DenseElementsAttr::get(type, value));
-  }
   static int64_t sizeOf(DenseIntElementsAttr groups) {
     return groups.getType().getDimSize(1);
   }
@@ -175,10 +172,11 @@ FailureOr<Value> CollectiveLowering::neutralElement(Region &computation,
       inner->getOperand(0) != inner->getOperand(1);
   auto isUnsigned = element.isUnsignedInteger() || element.isInteger(1);
   auto integer = [&](const APInt &value) {
-    return constant(type, builder.getIntegerAttr(element, value));
+    return makeSplat(builder, loc, type,
+                     builder.getIntegerAttr(element, value));
   };
   auto real = [&](const APFloat &value) {
-    return constant(type, builder.getFloatAttr(element, value));
+    return makeSplat(builder, loc, type, builder.getFloatAttr(element, value));
   };
   auto extreme = [&](bool largest) {
     if (auto floats = dyn_cast<FloatType>(element))
@@ -198,7 +196,7 @@ FailureOr<Value> CollectiveLowering::neutralElement(Region &computation,
     return real(APFloat::getZero(cast<FloatType>(element).getFloatSemantics(),
                                  /*Negative=*/true));
   if (isBinary && isa<AddOp, OrOp>(inner))
-    return constant(type, builder.getZeroAttr(element));
+    return makeSplat(builder, loc, type, builder.getZeroAttr(element));
   if (isBinary && isa<MaxOp>(inner))
     return extreme(/*largest=*/false);
   if (isBinary && isa<MinOp>(inner))

@@ -8,7 +8,7 @@
 
 #include "PositionConstants.h"
 
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 
 #include "mlir/IR/PatternMatch.h"
 
@@ -35,12 +35,6 @@ static void advance(MutableArrayRef<int64_t> index, ArrayRef<int64_t> shape) {
   }
 }
 
-static Value makeSplat(PatternRewriter &rewriter, Location loc,
-                       RankedTensorType type, Attribute value) {
-  return stablehlo::ConstantOp::create(rewriter, loc,
-                                       DenseElementsAttr::get(type, value));
-}
-
 namespace {
 
 /// Integers that are a sum of indices, each times a factor, and of a constant.
@@ -58,8 +52,9 @@ struct PositionsFromIotas : public OpRewritePattern<stablehlo::ConstantOp> {
     if (!isSum(elements, type.getShape(), steps))
       return failure();
     auto splat = [&](const APInt &value) {
-      return makeSplat(rewriter, op.getLoc(), type,
-                       rewriter.getIntegerAttr(type.getElementType(), value));
+      return stablehlo::makeSplat(
+          rewriter, op.getLoc(), type,
+          rewriter.getIntegerAttr(type.getElementType(), value));
     };
     Value sum;
     for (auto [dim, step] : llvm::enumerate(steps)) {
@@ -141,8 +136,10 @@ struct BandsFromIotas : public OpRewritePattern<stablehlo::ConstantOp> {
     };
     if (!type.getElementType().isInteger(1))
       rewriter.replaceOpWithNewOp<stablehlo::SelectOp>(
-          op, mask, makeSplat(rewriter, op.getLoc(), type, valueAt(band->in)),
-          makeSplat(rewriter, op.getLoc(), type, valueAt(band->out)));
+          op, mask,
+          stablehlo::makeSplat(rewriter, op.getLoc(), type, valueAt(band->in)),
+          stablehlo::makeSplat(rewriter, op.getLoc(), type,
+                               valueAt(band->out)));
     else if (cast<IntegerAttr>(valueAt(band->in)).getValue().isZero())
       rewriter.replaceOpWithNewOp<stablehlo::NotOp>(op, type, mask);
     else
@@ -226,8 +223,8 @@ private:
       if (distance != 0)
         limit = stablehlo::AddOp::create(
             rewriter, loc, row,
-            makeSplat(rewriter, loc, integers,
-                      rewriter.getI32IntegerAttr(distance)));
+            stablehlo::makeSplat(rewriter, loc, integers,
+                                 rewriter.getI32IntegerAttr(distance)));
       return stablehlo::CompareOp::create(rewriter, loc, column, limit,
                                           direction);
     };

@@ -25,6 +25,13 @@ Attribute getSplat(Value value);
 /// Whether `value` is a constant of zeros, of which -0 is one.
 bool isZeros(Value value);
 
+/// Makes a constant of `type` that repeats an element.
+Value makeSplat(OpBuilder &builder, Location loc, Type type, Attribute element);
+
+/// Makes a constant of `type` whose elements all equal `value`.
+Value integerConstant(OpBuilder &builder, Location loc, Type type,
+                      int64_t value);
+
 } // namespace mlir::stablehlo
 
 #endif // FP8_DIALECT_STABLEHLO_IR_CONSTANTS_H

@@ -385,13 +385,11 @@ Inner AttentionBuilder::makeCheap(Operation *op, const Dims &dims) {
       before[dim] = dims[place];
     return read(transpose.getOperand(), before);
   }
-  if (Attribute splat = stablehlo::getSplat(op->getResult(0))) {
-    auto type =
-        RankedTensorType::get({}, tensorOf(op->getResult(0)).getElementType());
-    return {stablehlo::ConstantOp::create(builder, op->getLoc(),
-                                          DenseElementsAttr::get(type, splat)),
-            Dims()};
-  }
+  auto scalar =
+      RankedTensorType::get({}, tensorOf(op->getResult(0)).getElementType());
+  if (Value splat =
+          resizeSplat(builder, op->getLoc(), op->getResult(0), scalar))
+    return {splat, Dims()};
   return makeElementwise(op, dims);
 }
 

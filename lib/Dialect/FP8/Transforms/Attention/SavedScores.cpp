@@ -9,6 +9,7 @@
 
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -120,15 +121,10 @@ Value ScoreRecomputation::makeCounter(
   Value counter = iteration.index;
   if (counter.getType() != type)
     counter = stablehlo::ConvertOp::create(builder, loc, type, counter);
-  auto constant = [&](int64_t value) -> Value {
-    auto scalar = cast<RankedTensorType>(type);
-    APInt bits(scalar.getElementTypeBitWidth(), value, /*isSigned=*/true);
-    return stablehlo::ConstantOp::create(builder, loc, scalar,
-                                         DenseElementsAttr::get(scalar, bits));
-  };
   if (iteration.offset != 0)
-    counter = stablehlo::SubtractOp::create(builder, loc, counter,
-                                            constant(iteration.offset));
+    counter = stablehlo::SubtractOp::create(
+        builder, loc, counter,
+        stablehlo::integerConstant(builder, loc, type, iteration.offset));
   if (iteration.scale == -1)
     counter = stablehlo::NegOp::create(builder, loc, counter);
   return counter;

@@ -21,7 +21,6 @@
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Matchers.h"
 
 namespace mlir {
 namespace fp8 {
@@ -229,10 +228,8 @@ Value HeadSplitter::expand(Value value, const Extents &extents) {
   if (const Fine *known = lookup(value); known && known->extents == extents)
     return known->value;
   RankedTensorType type = tensorOf(value).clone(flatten(extents));
-  DenseElementsAttr elements;
-  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
-    return stablehlo::ConstantOp::create(builder, value.getLoc(),
-                                         elements.resizeSplat(type));
+  if (Value splat = resizeSplat(builder, value.getLoc(), value, type))
+    return splat;
   if (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
     return expandBroadcast(broadcast, extents);
   return makeReshape(builder, value.getLoc(), value, type.getShape());

@@ -17,8 +17,6 @@
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
-#include "mlir/IR/Matchers.h"
-
 using namespace mlir;
 using namespace mlir::fp8;
 using stablehlo::BroadcastInDimOp;
@@ -229,10 +227,8 @@ Value KeySplitter::sliceOf(Value value, const Cut &cut, unsigned part,
   Location loc = value.getLoc();
   SmallVector<int64_t> shape = shapeOfPart(value, cut, part);
   RankedTensorType type = tensorOf(value).clone(shape);
-  DenseElementsAttr elements;
-  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
-    return stablehlo::ConstantOp::create(builder, loc,
-                                         elements.resizeSplat(type));
+  if (Value splat = resizeSplat(builder, loc, value, type))
+    return splat;
   auto broadcast = value.getDefiningOp<BroadcastInDimOp>();
   if (broadcast) {
     ArrayRef<int64_t> dims = broadcast.getBroadcastDimensions();

@@ -315,10 +315,8 @@ bool ElementwiseComponent::isSplit() {
 /// Makes a value of equal elements again, in the shape of a part.
 Value ElementwiseComponent::broadcastToPart(Value value, OpBuilder &b) const {
   RankedTensorType type = tensorOf(value).clone(wanted.part);
-  DenseElementsAttr constant;
-  if (matchPattern(value, m_Constant(&constant)))
-    return stablehlo::ConstantOp::create(b, value.getLoc(),
-                                         constant.resizeSplat(type));
+  if (Value splat = resizeSplat(b, value.getLoc(), value, type))
+    return splat;
   return stablehlo::BroadcastInDimOp::create(
       b, value.getLoc(), type, value.getDefiningOp()->getOperand(0),
       b.getDenseI64ArrayAttr({}));

@@ -5,6 +5,7 @@
 #include "LogitRows.h"
 
 #include "fp8/Analysis/DataFlow.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 
 #include "mlir/IR/Matchers.h"
 
@@ -175,14 +176,6 @@ Value RowExtension::pad(Value value, int64_t dim, OpBuilder &builder) const {
   return stablehlo::padWithZeros(builder, loc, value, low, high, interior);
 }
 
-static Value makeRowNumber(OpBuilder &builder, Location loc, int64_t number,
-                           RankedTensorType type) {
-  return stablehlo::ConstantOp::create(
-      builder, loc,
-      DenseElementsAttr::get(
-          type, APInt(type.getElementTypeBitWidth(), number, true)));
-}
-
 /// Whether the other rows of `value` are zeros that a pad has added.
 bool RowExtension::hasOtherRowsOfZeros(Value value, int64_t dim) const {
   auto pad = value.getDefiningOp<PadOp>();
@@ -205,7 +198,8 @@ Value RowExtension::mask(Value value, int64_t dim, Value other,
   Value rows = stablehlo::IotaOp::create(builder, loc, integers, dim);
   auto compare = [&](stablehlo::ComparisonDirection direction, int64_t row) {
     return stablehlo::CompareOp::create(
-        builder, loc, rows, makeRowNumber(builder, loc, row * step, integers),
+        builder, loc, rows,
+        stablehlo::integerConstant(builder, loc, integers, row * step),
         direction);
   };
   Value isOfSlice = compare(stablehlo::ComparisonDirection::LT, first + extent);
@@ -225,11 +219,8 @@ Value RowExtension::compute(Value value, const RowDim &rows,
                             OpBuilder &builder) {
   RankedTensorType type = typeOf(value, rows.dim);
   Location loc = value.getLoc();
-  DenseElementsAttr elements;
-  if (matchPattern(value, m_Constant(&elements)))
-    return elements.isSplat() ? stablehlo::ConstantOp::create(
-                                    builder, loc, elements.resizeSplat(type))
-                              : Value();
+  if (matchPattern(value, m_Constant()))
+    return resizeSplat(builder, loc, value, type);
   if (tensorOf(value).getNumElements() < countElements() / 4)
     return nullptr;
   if (auto iota = value.getDefiningOp<stablehlo::IotaOp>();

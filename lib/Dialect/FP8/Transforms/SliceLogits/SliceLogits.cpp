@@ -197,11 +197,8 @@ Value SliceLoop::computeSlice(Value value, const RowDim &rows) {
     return nullptr;
   Operation *op = result.getOwner();
   RankedTensorType type = tensorOf(value).clone(shapeOfSlice(value, rows));
-  DenseElementsAttr elements;
-  if (matchPattern(value, m_Constant(&elements)))
-    return elements.isSplat() ? stablehlo::ConstantOp::create(
-                                    inside, loc, elements.resizeSplat(type))
-                              : Value();
+  if (matchPattern(value, m_Constant()))
+    return resizeSplat(inside, loc, value, type);
   if (auto iota = dyn_cast<stablehlo::IotaOp>(op)) {
     int64_t dim = iota.getIotaDimension();
     Value slice = stablehlo::IotaOp::create(inside, loc, type, dim);
