@@ -336,6 +336,15 @@ std::optional<StackingLoop> stablehlo::matchStackingLoop(Value stack) {
   return StackingLoop{update, *slot};
 }
 
+Value stablehlo::matchSlot(DynamicSliceOp slice) {
+  auto type = cast<RankedTensorType>(slice.getOperand().getType());
+  if (!isLayer(slice.getSliceSizes(), type.getShape()))
+    return nullptr;
+  Value start = slice.getStartIndices().front();
+  std::optional<IndexRange> range = rangeOf(start);
+  return range && range->isInside(type.getDimSize(0)) ? start : Value();
+}
+
 bool stablehlo::isVisible(Value value, Operation *op) {
   Operation *ancestor = value.getParentBlock()->findAncestorOpInBlock(*op);
   Operation *def = value.getDefiningOp();

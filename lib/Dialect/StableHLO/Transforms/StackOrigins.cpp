@@ -15,13 +15,7 @@ namespace {
 /// iterations of the loops around it that the part belongs to.
 struct Stacked {
   Value value;
-  /// A loop's counter is `scale * index + offset` with an index of the reader.
-  struct Iteration {
-    BlockArgument counter;
-    Value index;
-    int64_t scale, offset;
-  };
-  SmallVector<Iteration> iterations;
+  SmallVector<StackedIteration> iterations;
 };
 } // namespace
 
@@ -30,13 +24,8 @@ struct Stacked {
 static std::optional<Stacked> findStacked(DynamicSliceOp slice) {
   Value stack = slice.getOperand();
   auto type = cast<RankedTensorType>(stack.getType());
-  Value start = slice.getStartIndices().empty()
-                    ? Value()
-                    : slice.getStartIndices().front();
-  if (!start || !isLayer(slice.getSliceSizes(), type.getShape()))
-    return std::nullopt;
-  std::optional<IndexRange> range = rangeOf(start);
-  if (!range || !range->isInside(type.getDimSize(0)))
+  Value start = matchSlot(slice);
+  if (!start)
     return std::nullopt;
   Stacked result;
   if (auto outer = stripReshapes(stack).getDefiningOp<DynamicSliceOp>()) {
@@ -51,10 +40,8 @@ static std::optional<Stacked> findStacked(DynamicSliceOp slice) {
   std::optional<StackingLoop> loop = matchStackingLoop(stack);
   if (!loop)
     return std::nullopt;
-  // slot = scale * counter + offset, solved for the counter.
-  const AffineIndex &slot = loop->slot;
   result.iterations.push_back(
-      {slot.counter, start, slot.scale, -slot.scale * slot.offset});
+      {loop->slot.counter, start, loop->slot.scale, loop->slot.offset});
   result.value = stripReshapes(loop->update.getUpdate());
   return result;
 }
@@ -74,7 +61,7 @@ public:
   }
 
 private:
-  const Stacked::Iteration *getIteration(Value value) const {
+  const StackedIteration *getIteration(Value value) const {
     auto found = llvm::find_if(stacked.iterations, [&](const auto &iteration) {
       return iteration.counter == value;
     });
@@ -100,7 +87,7 @@ private:
     });
   }
   /// Computes the counter of an iteration from the reader's index.
-  Value makeCounter(const Stacked::Iteration &iteration) {
+  Value makeCounter(const StackedIteration &iteration) {
     Location loc = reader->getLoc();
     Type type = iteration.counter.getType();
     Value index = iteration.index;
@@ -108,14 +95,16 @@ private:
       index = ConvertOp::create(builder, loc, type, index);
     if (iteration.scale == -1)
       index = NegOp::create(builder, loc, index);
+    // counter = scale * index - scale * offset
     if (iteration.offset != 0)
       index =
           AddOp::create(builder, loc, index,
-                        integerConstant(builder, loc, type, iteration.offset));
+                        integerConstant(builder, loc, type,
+                                        -iteration.scale * iteration.offset));
     return index;
   }
   Value make(Value value) {
-    if (const Stacked::Iteration *iteration = getIteration(value))
+    if (const StackedIteration *iteration = getIteration(value))
       return makeCounter(*iteration);
     if (isReadable(value))
       return value;
@@ -192,12 +181,10 @@ matchProgression(Value array, IntegerType element, unsigned depth = 8) {
 static Value readProgression(DynamicSliceOp slice) {
   auto type = cast<RankedTensorType>(slice.getOperand().getType());
   auto element = dyn_cast<IntegerType>(type.getElementType());
-  if (type.getRank() != 1 || !element || element.getWidth() < 32 ||
-      slice.getType().getNumElements() != 1)
+  if (type.getRank() != 1 || !element || element.getWidth() < 32)
     return {};
-  Value start = slice.getStartIndices().front();
-  std::optional<IndexRange> range = rangeOf(start);
-  if (!range || !range->isInside(type.getDimSize(0)))
+  Value start = matchSlot(slice);
+  if (!start)
     return {};
   std::optional<Progression> numbers =
       matchProgression(slice.getOperand(), element);

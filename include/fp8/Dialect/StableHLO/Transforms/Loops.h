@@ -62,6 +62,23 @@ struct StackingLoop {
 /// slot.
 std::optional<StackingLoop> matchStackingLoop(Value stack);
 
+/// An iteration of such a loop, by the slot that it filled: `index` is
+/// `scale * counter + offset`, and `scale` is 1 or -1.
+struct StackedIteration {
+  BlockArgument counter;
+  Value index;
+  int64_t scale, offset;
+
+  bool operator==(const StackedIteration &other) const {
+    return counter == other.counter && index == other.index &&
+           scale == other.scale && offset == other.offset;
+  }
+};
+
+/// Returns the index of the slot that `slice` reads; null if it reads anything
+/// but one slot, or if the index may be clamped.
+Value matchSlot(DynamicSliceOp slice);
+
 /// The values that a rank-0 integer takes.
 struct IndexRange {
   int64_t min, max;

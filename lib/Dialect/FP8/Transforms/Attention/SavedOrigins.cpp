@@ -4,20 +4,19 @@
 
 #include "../SmallTensors.h"
 
-#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
-
 using namespace mlir;
 using namespace mlir::fp8;
 using stablehlo::ConcatenateOp;
 using stablehlo::DynamicSliceOp;
 using stablehlo::DynamicUpdateSliceOp;
 using stablehlo::IfOp;
+using stablehlo::StackedIteration;
 using stablehlo::StackingLoop;
 using stablehlo::stripReshapes;
 
-const ForwardPlace::Iteration *ForwardPlace::getIteration(Block *body) const {
+const StackedIteration *ForwardPlace::getIteration(Block *body) const {
   const auto *found =
-      llvm::find_if(iterations, [&](const Iteration &iteration) {
+      llvm::find_if(iterations, [&](const StackedIteration &iteration) {
         return iteration.counter.getOwner() == body;
       });
   return found == iterations.end() ? nullptr : found;
@@ -88,15 +87,11 @@ static void enterBranches(Origin &origin, Operation *reader) {
 /// Finds what a loop stacked in the slot that `slice` reads.
 static std::optional<Origin> findStacked(DynamicSliceOp slice,
                                          Operation *reader) {
-  RankedTensorType type = tensorOf(slice.getOperand());
-  if (!stablehlo::isLayer(slice.getSliceSizes(), type.getShape()))
-    return std::nullopt;
-  Value start = slice.getStartIndices().front();
-  std::optional<stablehlo::IndexRange> range = stablehlo::rangeOf(start);
-  if (!range || !range->isInside(type.getDimSize(0)))
+  Value start = stablehlo::matchSlot(slice);
+  if (!start)
     return std::nullopt;
   Origin origin = findOrigin(slice.getOperand(), reader);
-  if (origin.value.getType() != type)
+  if (origin.value.getType() != slice.getOperand().getType())
     return std::nullopt;
   std::optional<StackingLoop> loop = stablehlo::matchStackingLoop(origin.value);
   if (!loop)
@@ -157,8 +152,7 @@ Value fp8::getHolder(OpOperand &use, const ForwardPlace &place) {
                ? parent->getResult(use.getOperandNumber())
                : Value();
   auto update = dyn_cast<DynamicUpdateSliceOp>(user);
-  const ForwardPlace::Iteration *iteration =
-      place.getIteration(user->getBlock());
+  const StackedIteration *iteration = place.getIteration(user->getBlock());
   if (!update || !iteration || use.get() != update.getUpdate() ||
       !update->hasOneUse())
     return nullptr;

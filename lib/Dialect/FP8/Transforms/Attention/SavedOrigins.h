@@ -9,7 +9,7 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_ATTENTION_SAVEDORIGINS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_ATTENTION_SAVEDORIGINS_H
 
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 namespace mlir {
 namespace fp8 {
@@ -17,23 +17,12 @@ namespace fp8 {
 /// The iterations and branches of the forward pass that an op of the backward
 /// pass belongs to.
 struct ForwardPlace {
-  /// In this iteration of a loop, `index` (which the op can read) is
-  /// `scale * counter + offset`.
-  struct Iteration {
-    BlockArgument counter;
-    Value index;
-    int64_t scale, offset;
-
-    bool operator==(const Iteration &other) const {
-      return counter == other.counter && index == other.index &&
-             scale == other.scale && offset == other.offset;
-    }
-  };
-  SmallVector<Iteration> iterations;
+  /// The op can read the index of each.
+  SmallVector<stablehlo::StackedIteration> iterations;
   SmallVector<Block *> branches; ///< Those that were taken.
 
   /// Returns the iteration of the loop with this body; null if it has none.
-  const Iteration *getIteration(Block *body) const;
+  const stablehlo::StackedIteration *getIteration(Block *body) const;
   bool isEmpty() const { return iterations.empty() && branches.empty(); }
 };
 

@@ -36,7 +36,7 @@ private:
   bool isMask(Value value, unsigned steps = kMaxRecomputed) const;
   OpOperand *findSave(Value value) const;
   unsigned countOps(Value value);
-  Value makeCounter(const ForwardPlace::Iteration &iteration);
+  Value makeCounter(const stablehlo::StackedIteration &iteration);
   Value readSaved(Value value);
 
   const ForwardPlace &place;
@@ -115,7 +115,7 @@ bool ScoreRecomputation::isComputed(Value value) {
 
 /// Computes a loop's counter from the reader's index.
 Value ScoreRecomputation::makeCounter(
-    const ForwardPlace::Iteration &iteration) {
+    const stablehlo::StackedIteration &iteration) {
   Location loc = reader->getLoc();
   Type type = iteration.counter.getType();
   Value counter = iteration.index;
