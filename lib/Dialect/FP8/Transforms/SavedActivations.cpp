@@ -557,6 +557,28 @@ bool fp8::isRecomputable(Operation *op) {
               stablehlo::TransposeOp>(op));
 }
 
+unsigned fp8::countRecomputedOps(Value value, DenseMap<Value, unsigned> &counts,
+                                 function_ref<unsigned(Value)> limitOf,
+                                 function_ref<bool(Value)> isRead) {
+  auto [it, isNew] = counts.try_emplace(value, 0);
+  if (!isNew)
+    return it->second;
+  Operation *op = value.getDefiningOp();
+  unsigned limit = op ? limitOf(value) : 0;
+  if (limit == 0)
+    return 0;
+  unsigned count = 1;
+  for (Value operand : op->getOperands()) {
+    if (isRead(operand))
+      continue;
+    unsigned more = countRecomputedOps(operand, counts, limitOf, isRead);
+    if (more == 0)
+      return 0;
+    count += more;
+  }
+  return counts[value] = count <= limit ? count : 0;
+}
+
 //===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//

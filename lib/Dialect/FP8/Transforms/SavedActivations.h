@@ -4,6 +4,7 @@
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_H
 
 #include "mlir/IR/Operation.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace mlir {
 namespace fp8 {
@@ -15,6 +16,14 @@ constexpr unsigned kMaxRecomputed = 24;
 
 /// Whether an op is cheap to recompute: elementwise, or a change of layout.
 bool isRecomputable(Operation *op);
+
+/// Returns the number of ops that compute `value` again from values that
+/// `isRead` accepts; 0 if it cannot be recomputed, or should not be. `limitOf`
+/// returns how many ops may compute a value that an op makes: 0 if the op must
+/// not run again. `counts` keeps the results for further calls.
+unsigned countRecomputedOps(Value value, DenseMap<Value, unsigned> &counts,
+                            function_ref<unsigned(Value)> limitOf,
+                            function_ref<bool(Value)> isRead);
 
 } // namespace fp8
 } // namespace mlir

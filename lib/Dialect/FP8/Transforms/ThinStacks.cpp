@@ -91,24 +91,17 @@ bool Thinner::isGiven(Value value) const {
 }
 
 /// Returns the number of ops that compute a value from stacked and available
-/// ones; 0 if it cannot be recomputed, or should not be.
+/// ones.
 unsigned Thinner::countOps(Value value) {
-  auto [it, isNew] = ops.try_emplace(value, 0);
-  if (!isNew)
-    return it->second;
-  Operation *op = value.getDefiningOp();
-  if (!op || !isRecomputable(op))
-    return 0;
-  unsigned count = 1;
-  for (Value operand : op->getOperands()) {
-    if (isGiven(operand) || (stacks.contains(operand) && !isComputed(operand)))
-      continue;
-    unsigned more = countOps(operand);
-    if (more == 0)
-      return 0;
-    count += more;
-  }
-  return ops[value] = count <= kMaxRecomputed ? count : 0;
+  return countRecomputedOps(
+      value, ops,
+      [](Value result) {
+        return isRecomputable(result.getDefiningOp()) ? kMaxRecomputed : 0;
+      },
+      [&](Value operand) {
+        return isGiven(operand) ||
+               (stacks.contains(operand) && !isComputed(operand));
+      });
 }
 
 /// Whether a value is recomputed instead of stacked.

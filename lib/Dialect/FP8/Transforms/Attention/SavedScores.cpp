@@ -13,6 +13,7 @@
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/IRMapping.h"
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -85,26 +86,19 @@ OpOperand *ScoreRecomputation::findSave(Value value) const {
   return nullptr;
 }
 
-/// Returns the number of ops that compute a value from saved and given ones; 0
-/// if it cannot be recomputed, or should not be.
+/// Returns the number of ops that compute a value from saved and given ones.
+/// Scores take as many as they need.
 unsigned ScoreRecomputation::countOps(Value value) {
-  auto [it, isNew] = ops.try_emplace(value, 0);
-  if (!isNew)
-    return it->second;
-  Operation *op = value.getDefiningOp();
-  bool isOfScores = isScore(value);
-  if (!op || !(isOfScores || isCheapAgain(op)))
-    return 0;
-  unsigned count = 1;
-  for (Value operand : op->getOperands()) {
-    if (isGiven(operand) || (!isComputed(operand) && findSave(operand)))
-      continue;
-    unsigned more = countOps(operand);
-    if (more == 0)
-      return 0;
-    count += more;
-  }
-  return ops[value] = isOfScores || count <= kMaxRecomputed ? count : 0;
+  return countRecomputedOps(
+      value, ops,
+      [&](Value result) -> unsigned {
+        if (isScore(result))
+          return std::numeric_limits<unsigned>::max();
+        return isCheapAgain(result.getDefiningOp()) ? kMaxRecomputed : 0;
+      },
+      [&](Value operand) {
+        return isGiven(operand) || (!isComputed(operand) && findSave(operand));
+      });
 }
 
 bool ScoreRecomputation::isComputed(Value value) {
