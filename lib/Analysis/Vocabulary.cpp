@@ -2,6 +2,7 @@
 
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Analysis/Signature.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -29,11 +30,65 @@ static bool wrapsNegatives(stablehlo::SelectOp select) {
          isZero(isNegative.getRhs());
 }
 
+/// Returns the number of rows of the table that `use` indexes; none if it is
+/// not the index of a gather of rows.
+static std::optional<int64_t> sizeByGather(OpOperand &use) {
+  auto gather = dyn_cast<stablehlo::GatherOp>(use.getOwner());
+  if (!gather || use.getOperandNumber() != 1)
+    return std::nullopt;
+  ArrayRef<int64_t> map = gather.getDimensionNumbers().getStartIndexMap();
+  if (map.size() != 1 || gather.getSliceSizes()[map.front()] != 1)
+    return std::nullopt;
+  return shapeOf(gather.getOperand().getType())[map.front()];
+}
+
+/// Returns the size of the one-hot rows that a comparison makes of `use`; none
+/// if it makes none. one_hot compares an iota for equality; other comparisons
+/// are masks.
+static std::optional<int64_t> sizeByComparison(OpOperand &use) {
+  auto compare = dyn_cast<stablehlo::CompareOp>(use.getOwner());
+  if (!compare ||
+      compare.getComparisonDirection() != stablehlo::ComparisonDirection::EQ ||
+      !feedsDot(compare.getResult()))
+    return std::nullopt;
+  Value other = compare->getOperand(1 - use.getOperandNumber());
+  auto iota =
+      stablehlo::skipBroadcasts(other).getDefiningOp<stablehlo::IotaOp>();
+  if (!iota)
+    return std::nullopt;
+  return shapeOf(iota.getType())[iota.getIotaDimension()];
+}
+
+/// Calls `visit` with the values that hold the same indices as `use`.
+static void followIndices(OpOperand &use, function_ref<void(Value)> visit) {
+  Operation *op = use.getOwner();
+  unsigned i = use.getOperandNumber();
+  if (isa<stablehlo::WhileOp>(op)) {
+    visit(op->getResult(i));
+    for (Region &region : op->getRegions())
+      visit(region.getArgument(i));
+  } else if (isa<stablehlo::OptimizationBarrierOp>(op)) {
+    visit(op->getResult(i));
+  } else if (auto select = dyn_cast<stablehlo::SelectOp>(op)) {
+    if (i == 2 && wrapsNegatives(select))
+      visit(op->getResult(0));
+  } else if (isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp,
+                 stablehlo::ReshapeOp, stablehlo::TransposeOp,
+                 stablehlo::ConvertOp, stablehlo::BroadcastInDimOp,
+                 stablehlo::MaxOp, stablehlo::PadOp, stablehlo::ConcatenateOp>(
+                 op) &&
+             !isFloat(op->getResult(0).getType())) {
+    visit(op->getResult(0));
+  }
+}
+
 std::optional<int64_t> fp8::findVocabulary(func::FuncOp func,
                                            unsigned argIndex) {
   std::optional<int64_t> gathered, compared;
-  auto keepSmallest = [](std::optional<int64_t> &into, int64_t size) {
-    into = into ? std::min(*into, size) : size;
+  auto keepSmallest = [](std::optional<int64_t> &into,
+                         std::optional<int64_t> size) {
+    if (size)
+      into = into ? std::min(*into, *size) : *size;
   };
   ValueSet seen;
   SmallVector<Value> stack;
@@ -42,57 +97,11 @@ std::optional<int64_t> fp8::findVocabulary(func::FuncOp func,
       stack.push_back(value);
   };
   push(func.getArgument(argIndex));
-  while (!stack.empty()) {
-    Value value = stack.pop_back_val();
-    for (OpOperand &use : value.getUses()) {
-      Operation *op = use.getOwner();
-      unsigned i = use.getOperandNumber();
-      if (auto gather = dyn_cast<stablehlo::GatherOp>(op)) {
-        ArrayRef<int64_t> map = gather.getDimensionNumbers().getStartIndexMap();
-        if (i == 1 && map.size() == 1 &&
-            gather.getSliceSizes()[map.front()] == 1)
-          keepSmallest(gathered,
-                       shapeOf(gather.getOperand().getType())[map.front()]);
-        continue;
-      }
-      if (auto compare = dyn_cast<stablehlo::CompareOp>(op)) {
-        // one_hot compares an iota for equality; other comparisons are masks.
-        if (compare.getComparisonDirection() !=
-                stablehlo::ComparisonDirection::EQ ||
-            !feedsDot(compare.getResult()))
-          continue;
-        Value other = op->getOperand(1 - i);
-        SmallVector<int64_t> dims;
-        while (auto spread = other.getDefiningOp<stablehlo::BroadcastInDimOp>())
-          other = spread.getOperand();
-        if (auto iota = other.getDefiningOp<stablehlo::IotaOp>())
-          keepSmallest(compared,
-                       shapeOf(iota.getType())[iota.getIotaDimension()]);
-        continue;
-      }
-      if (isa<stablehlo::WhileOp>(op)) {
-        push(op->getResult(i));
-        for (Region &region : op->getRegions())
-          push(region.getArgument(i));
-        continue;
-      }
-      if (isa<stablehlo::OptimizationBarrierOp>(op)) {
-        push(op->getResult(i));
-        continue;
-      }
-      if (auto select = dyn_cast<stablehlo::SelectOp>(op)) {
-        if (i == 2 && wrapsNegatives(select))
-          push(op->getResult(0));
-        continue;
-      }
-      if (isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp,
-              stablehlo::ReshapeOp, stablehlo::TransposeOp,
-              stablehlo::ConvertOp, stablehlo::BroadcastInDimOp,
-              stablehlo::MaxOp, stablehlo::PadOp, stablehlo::ConcatenateOp>(
-              op) &&
-          !isFloat(op->getResult(0).getType()))
-        push(op->getResult(0));
+  while (!stack.empty())
+    for (OpOperand &use : stack.pop_back_val().getUses()) {
+      keepSmallest(gathered, sizeByGather(use));
+      keepSmallest(compared, sizeByComparison(use));
+      followIndices(use, push);
     }
-  }
   return gathered ? gathered : compared;
 }
