@@ -173,7 +173,7 @@ void Gradients::visitLoop(Operation &loop) {
 }
 
 /// Returns true if a product is only used to be summed up to a scalar.
-static bool isInnerProduct(Operation &op) {
+static bool isSummedToScalar(Operation &op) {
   if (isa<stablehlo::DotGeneralOp>(op))
     return isScalar(op.getResult(0).getType());
   auto isSummed = [](Operation *user) {
@@ -267,7 +267,7 @@ Gradients::Form Gradients::formOf(Operation &op) {
   for (Value operand : op.getOperands())
     form.operands.push_back(numberOf(operand));
   auto addPartners = [&](unsigned a, unsigned b) {
-    auto &met = isInnerProduct(op) ? innerProductPartners : partners;
+    auto &met = isSummedToScalar(op) ? innerProductPartners : partners;
     if (forms[b].isEvidence)
       met[a].push_back(b);
     if (forms[a].isEvidence)

@@ -12,7 +12,7 @@ using namespace mlir::fp8;
 
 /// Returns true if a number for the whole tensor depends on one condition
 /// alone: a flag as a number, or one minus it.
-static bool isFlag(Value value) {
+static bool followsFromFlag(Value value) {
   if (getElementTypeOrSelf(value.getType()).isInteger(1))
     return true;
   Operation *op = value.getDefiningOp();
@@ -21,12 +21,12 @@ static bool isFlag(Value value) {
     return false;
   if (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
                       stablehlo::ReshapeOp>(op))
-    return isFlag(op->getOperand(0));
+    return followsFromFlag(op->getOperand(0));
   auto isOne = [](Value value) {
     return matchPattern(value, m_OneFloat()) || matchPattern(value, m_One());
   };
   return isa_and_nonnull<stablehlo::SubtractOp>(op) &&
-         isOne(op->getOperand(0)) && isFlag(op->getOperand(1));
+         isOne(op->getOperand(0)) && followsFromFlag(op->getOperand(1));
 }
 
 Value fp8::getBeforeReset(Value next) {
@@ -37,7 +37,7 @@ Value fp8::getBeforeReset(Value next) {
     return getBeforeReset(op->getOperand(0));
   if (isa<stablehlo::MulOp>(op)) {
     for (unsigned i : {0, 1})
-      if (isFlag(op->getOperand(i)))
+      if (followsFromFlag(op->getOperand(i)))
         return op->getOperand(1 - i);
     return nullptr;
   }

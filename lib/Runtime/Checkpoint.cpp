@@ -279,7 +279,7 @@ std::string withoutArithmetic(const std::string &fingerprint) {
 
 /// Returns whether the argument is the compiler's own counter of the step's
 /// calls.
-static bool countsCalls(const TensorInfo &argument) {
+static bool isCallCounter(const TensorInfo &argument) {
   return argument.zeroInit && argument.kind == FP8_KIND_STEP &&
          argument.type.bytes() == sizeof(CheckpointInfo::step);
 }
@@ -338,7 +338,7 @@ static SavedState bindSaved(const TensorFile &file,
     if (found == byName.end()) {
       if (isScale)
         ++state.newScales;
-      else if (!countsCalls(argument))
+      else if (!isCallCounter(argument))
         state.binding.missing.push_back(i);
       continue;
     }
@@ -366,7 +366,7 @@ static void loadSaved(const SavedState &state, const TensorFile &file,
   for (size_t i = 0; i < indices.size(); ++i) {
     if (state.binding.sources[i] >= 0) {
       step.setOwned(indices[i], file.tensors[state.binding.sources[i]].data);
-    } else if (countsCalls(step.executable.arguments[indices[i]])) {
+    } else if (isCallCounter(step.executable.arguments[indices[i]])) {
       // A counter that the compiler did not yet add when this was written.
       step.setOwned(indices[i], &info.step);
     } else {

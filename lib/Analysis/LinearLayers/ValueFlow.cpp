@@ -352,7 +352,7 @@ static bool isBroadcastConstant(Value value) {
 /// Returns the values that `value` may take, in the order of a branch's
 /// regions: `value` is a result of the branch, or a select by a scalar, the
 /// predicate of an `if`.
-static SmallVector<Value> getAlternatives(Value value) {
+static SmallVector<Value> getChoices(Value value) {
   Operation *op = value.getDefiningOp();
   if (op && stablehlo::isBranch(op))
     return getFlowSources(value);
@@ -364,7 +364,7 @@ static SmallVector<Value> getAlternatives(Value value) {
 }
 
 Value ValueNumbers::getBranchSource(Value value, Operation *user) const {
-  SmallVector<Value> sources = getAlternatives(value);
+  SmallVector<Value> sources = getChoices(value);
   if (sources.empty())
     return nullptr;
   Operation *op = value.getDefiningOp();

@@ -474,13 +474,14 @@ static bool isInside(const Condition &condition, Operation *op) {
   });
 }
 
-/// Whether the condition counts calls.
-static bool countsCalls(const Condition &condition) {
+/// Whether the condition counts calls, and so waits for one.
+static bool waitsForCall(const Condition &condition) {
   bool counts =
       condition.kind == Condition::Choice || condition.kind == Condition::Loop;
   return (counts && !condition.readsGradients) ||
-         llvm::any_of(condition.parts,
-                      [](const Condition *part) { return countsCalls(*part); });
+         llvm::any_of(condition.parts, [](const Condition *part) {
+           return waitsForCall(*part);
+         });
 }
 
 Value ConditionBuilder::makePart(const Condition *part, const Condition &parent,
@@ -632,7 +633,7 @@ TakenUpdate fp8::findTakenUpdate(func::FuncOp function) {
   bool assumesFinite = conditions.assumesFinite();
   ConditionBuilder builder(function);
   Value taken = builder.make(change, &body, /*strictly=*/true), valid = taken;
-  bool isOne = !countsCalls(*change);
+  bool isOne = !waitsForCall(*change);
   if (!isOne) {
     valid = builder.make(change, &body, /*strictly=*/false);
     // Making `valid` may have replaced the op that `taken` is a result of.
