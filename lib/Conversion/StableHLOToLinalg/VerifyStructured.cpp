@@ -118,7 +118,7 @@ struct VerifyStructuredPass
         isIndexArithmetic(op))
       return success();
     return op->emitOpError(
-        "is not structured; expected arith.constant, tensor.empty, "
+        "is not structured: expected arith.constant, tensor.empty, "
         "tensor.expand_shape, tensor.collapse_shape, tensor.extract_slice, "
         "tensor.insert_slice, linalg.generic, linalg.fill, fp8.all_reduce, "
         "fp8.exchange, fp8.rank, scf control flow or the index arithmetic of "
@@ -150,7 +150,7 @@ struct VerifyStructuredPass
     bool inBody = isa<linalg::LinalgOp>(parent);
     bool inLoop = isa<scf::ForOp, scf::WhileOp, scf::IfOp>(parent) && !inBody;
     if (!inBody && !inLoop)
-      return op->emitOpError("is not structured; expected it in a function, a "
+      return op->emitOpError("is not structured: expected it in a function, a "
                              "linalg body or a loop but got it in ")
              << parent->getName();
     if (isa<tensor::ExtractOp>(op) ||
@@ -162,7 +162,7 @@ struct VerifyStructuredPass
         llvm::all_of(op->getResultTypes(), isScalar))
       return success();
     return op->emitOpError(
-               "is not structured; expected arith and math ops on scalars, "
+               "is not structured: expected arith and math ops on scalars, "
                "tensor.extract")
            << (inLoop ? ", tensor.insert or scf loops in a loop of a kernel"
                       : " or linalg.index in a linalg body");

@@ -1,7 +1,7 @@
 // RUN: fp8-opt %s --fp8-verify-structured --split-input-file --verify-diagnostics
 
 func.func @left(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{'stablehlo.add' op is not structured; expected arith.constant, tensor.empty, tensor.expand_shape, tensor.collapse_shape, tensor.extract_slice, tensor.insert_slice, linalg.generic, linalg.fill, fp8.all_reduce, fp8.exchange, fp8.rank, scf control flow or the index arithmetic of loops in a function}}
+  // expected-error @+1 {{'stablehlo.add' op is not structured: expected arith.constant, tensor.empty, tensor.expand_shape, tensor.collapse_shape, tensor.extract_slice, tensor.insert_slice, linalg.generic, linalg.fill, fp8.all_reduce, fp8.exchange, fp8.rank, scf control flow or the index arithmetic of loops in a function}}
   %0 = stablehlo.add %x, %x : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -23,7 +23,7 @@ func.func @loop(%x: tensor<4xf32>) -> tensor<4xf32> {
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
   %0 = scf.for %i = %c0 to %c4 step %c1 iter_args(%t = %x) -> tensor<4xf32> {
-    // expected-error @+1 {{'tensor.empty' op is not structured; expected arith and math ops on scalars, tensor.extract, tensor.insert or scf loops in a loop of a kernel}}
+    // expected-error @+1 {{'tensor.empty' op is not structured: expected arith and math ops on scalars, tensor.extract, tensor.insert or scf loops in a loop of a kernel}}
     %1 = tensor.empty() : tensor<4xf32>
     scf.yield %1 : tensor<4xf32>
   } {fp8.irregular}

@@ -170,13 +170,13 @@ struct VerifyQuantized
         return verifyDot(dot);
       if (auto amax = dyn_cast<AmaxOp>(op)) {
         if (amax->use_empty())
-          return amax.emitOpError() << "is computed and never used";
+          return amax.emitOpError("expected its result to be used");
         return WalkResult::advance();
       }
       if (auto scale = dyn_cast<ComputeScaleOp>(op)) {
         // One result is enough: delayed scaling keeps only the quantizer.
         if (scale->use_empty())
-          return scale.emitOpError() << "computes a scale that is never used";
+          return scale.emitOpError("expected one of its results to be used");
         return WalkResult::advance();
       }
       auto quantize = dyn_cast<QuantizeOp>(op);

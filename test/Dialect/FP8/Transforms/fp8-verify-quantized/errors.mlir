@@ -1,7 +1,7 @@
 // RUN: fp8-opt %s --split-input-file --fp8-verify-quantized --verify-diagnostics
 
 func.func @unused_amax(%x: tensor<4x32xf32>) {
-  // expected-error @+1 {{'fp8.amax' op is computed and never used}}
+  // expected-error @+1 {{'fp8.amax' op expected its result to be used}}
   %amax = fp8.amax %x : tensor<4x32xf32> -> tensor<f32>
   return
 }
@@ -9,7 +9,7 @@ func.func @unused_amax(%x: tensor<4x32xf32>) {
 // -----
 
 func.func @unused_scale(%amax: tensor<f32>) {
-  // expected-error @+1 {{'fp8.compute_scale' op computes a scale that is never used}}
+  // expected-error @+1 {{'fp8.compute_scale' op expected one of its results to be used}}
   %scale, %q = fp8.compute_scale %amax {rule = #fp8.scale_rule<exact>, format = f8E4M3FN} : tensor<f32> -> tensor<f32>
   return
 }
