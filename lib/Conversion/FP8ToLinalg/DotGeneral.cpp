@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Tensors.h"
 #include "Scalars.h"
 
 #include "mlir/Transforms/DialectConversion.h"
@@ -87,7 +88,7 @@ struct ScaledDotLowering : OpConversionPattern<DotGeneralOp> {
     iterators.resize(loops, utils::IteratorType::reduction);
     auto sumType =
         RankedTensorType::get(type.getShape(), rewriter.getF32Type());
-    Value init = zeros(rewriter, loc, sumType);
+    Value init = filledWithZero(rewriter, loc, sumType);
     Value sums;
     if (op.getAccumulatorBits()) {
       sums = sumNarrowly(rewriter, op, init, inputs, maps, iterators);
@@ -129,8 +130,8 @@ struct ScaledDotLowering : OpConversionPattern<DotGeneralOp> {
           b.bits(x), b.i32(-(int64_t(1) << (24 - bits)))));
     };
     auto generic = linalg::GenericOp::create(
-        b, loc, {type, type}, inputs, {init, zeros(b, loc, type)}, maps,
-        iterators, [&](OpBuilder &nested, Location loc, ValueRange args) {
+        b, loc, {type, type}, inputs, {init, filledWithZero(b, loc, type)},
+        maps, iterators, [&](OpBuilder &nested, Location loc, ValueRange args) {
           Body b{nested, loc};
           Value total = args[args.size() - 2], partial = args.back();
           Value product =

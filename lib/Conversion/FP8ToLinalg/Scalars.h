@@ -77,12 +77,6 @@ struct Body {
   }
 };
 
-/// Creates an uninitialized tensor.
-Value emptyLike(OpBuilder &b, Location loc, RankedTensorType type);
-
-/// Creates a tensor of zeros as an accumulator.
-Value zeros(OpBuilder &b, Location loc, RankedTensorType type);
-
 /// Creates an elementwise generic over the shape of the results. Inputs are
 /// read through `maps`; if the list is empty, through identity maps.
 linalg::GenericOp

@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Tensors.h"
 #include "Scalars.h"
 
 #include "fp8/Dialect/FP8/Transforms/ExpandCasts.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -21,18 +21,6 @@ using namespace mlir::fp8;
 //===----------------------------------------------------------------------===//
 // Helpers
 //===----------------------------------------------------------------------===//
-
-Value fp8::emptyLike(OpBuilder &b, Location loc, RankedTensorType type) {
-  return tensor::EmptyOp::create(b, loc, type.getShape(),
-                                 type.getElementType());
-}
-
-Value fp8::zeros(OpBuilder &b, Location loc, RankedTensorType type) {
-  Value zero =
-      arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
-  return linalg::FillOp::create(b, loc, zero, emptyLike(b, loc, type))
-      .getResult(0);
-}
 
 linalg::GenericOp
 fp8::elementwise(OpBuilder &b, Location loc, ArrayRef<RankedTensorType> results,
@@ -45,7 +33,7 @@ fp8::elementwise(OpBuilder &b, Location loc, ArrayRef<RankedTensorType> results,
   SmallVector<Value> outs;
   SmallVector<Type> types;
   for (RankedTensorType type : results) {
-    outs.push_back(emptyLike(b, loc, type));
+    outs.push_back(emptyTensor(b, loc, type));
     types.push_back(type);
   }
   SmallVector<utils::IteratorType> iterators(rank,
@@ -153,10 +141,10 @@ template <typename OpTy> struct ExtremeLowering : OpConversionPattern<OpTy> {
   static Value makeInit(OpBuilder &b, OpTy op) {
     RankedTensorType type = op.getResult().getType();
     if (std::is_same_v<OpTy, AmaxOp>)
-      return zeros(b, op.getLoc(), type);
+      return filledWithZero(b, op.getLoc(), type);
     Value infinity = Body{b, op.getLoc()}.infinity();
     return linalg::FillOp::create(b, op.getLoc(), infinity,
-                                  emptyLike(b, op.getLoc(), type))
+                                  emptyTensor(b, op.getLoc(), type))
         .getResult(0);
   }
 

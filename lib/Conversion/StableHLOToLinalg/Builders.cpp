@@ -21,11 +21,6 @@ RankedTensorType fp8::convertedType(Value value) {
   return cast<RankedTensorType>(signlessType(value.getType()));
 }
 
-Value fp8::emptyTensor(OpBuilder &b, Location loc, RankedTensorType type) {
-  return tensor::EmptyOp::create(b, loc, type.getShape(),
-                                 type.getElementType());
-}
-
 SmallVector<utils::IteratorType> fp8::iterators(unsigned parallel,
                                                 unsigned reduction) {
   SmallVector<utils::IteratorType> list(parallel,
@@ -131,13 +126,6 @@ Value fp8::filled(OpBuilder &b, Location loc, RankedTensorType type,
         .getResult(0);
   }
   return copyThrough(b, loc, scalar, scalarMap(b, type.getRank()), type);
-}
-
-Value fp8::filledWithZero(OpBuilder &b, Location loc, RankedTensorType type) {
-  Value zero =
-      arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
-  return linalg::FillOp::create(b, loc, zero, emptyTensor(b, loc, type))
-      .getResult(0);
 }
 
 Value fp8::constantIndex(OpBuilder &b, Location loc, int64_t value) {

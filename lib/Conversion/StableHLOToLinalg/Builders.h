@@ -8,6 +8,8 @@
 #ifndef FP8_LIB_CONVERSION_STABLEHLOTOLINALG_BUILDERS_H
 #define FP8_LIB_CONVERSION_STABLEHLOTOLINALG_BUILDERS_H
 
+#include "../Tensors.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Builders.h"
 
@@ -50,8 +52,6 @@ AffineMap scalarMap(OpBuilder &b, unsigned loops);
 // Tensors
 //===----------------------------------------------------------------------===//
 
-Value emptyTensor(OpBuilder &b, Location loc, RankedTensorType type);
-
 linalg::GenericOp generic(OpBuilder &b, Location loc, ValueRange inputs,
                           ValueRange outputs, ArrayRef<AffineMap> maps,
                           ArrayRef<utils::IteratorType> loops,
@@ -78,8 +78,6 @@ Value splatConstant(OpBuilder &b, Location loc, RankedTensorType type,
 
 /// Creates a writable tensor filled with the value of a rank-0 tensor.
 Value filled(OpBuilder &b, Location loc, RankedTensorType type, Value scalar);
-
-Value filledWithZero(OpBuilder &b, Location loc, RankedTensorType type);
 
 /// Converts each element to another float type.
 Value convertFloats(OpBuilder &b, Location loc, Value tensor, Type element);

@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Builders.h"
+
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
@@ -22,6 +24,7 @@ namespace mlir::fp8 {
 } // namespace mlir::fp8
 
 using namespace mlir;
+using fp8::constantIndex;
 using stablehlo::CountedLoop;
 using stablehlo::StackOffset;
 
@@ -40,10 +43,6 @@ struct StackPart {
   SmallVector<StackOffset> offsets;
   SmallVector<Operation *> loops;
 };
-
-Value constantIndex(OpBuilder &b, Location loc, int64_t value) {
-  return arith::ConstantIndexOp::create(b, loc, value);
-}
 
 /// Returns `index * scale + offset`.
 Value affine(OpBuilder &b, Location loc, Value index, int64_t scale,
