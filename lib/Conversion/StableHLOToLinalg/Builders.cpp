@@ -29,22 +29,8 @@ SmallVector<utils::IteratorType> fp8::iterators(unsigned parallel,
   return list;
 }
 
-AffineMap fp8::identityMap(OpBuilder &b, unsigned rank) {
-  return b.getMultiDimIdentityMap(rank);
-}
-
 AffineMap fp8::leadingDims(Builder &b, unsigned loops, unsigned count) {
-  SmallVector<AffineExpr> exprs;
-  for (unsigned i = 0; i < count; ++i)
-    exprs.push_back(b.getAffineDimExpr(i));
-  return AffineMap::get(loops, 0, exprs, b.getContext());
-}
-
-AffineMap fp8::trailingDims(Builder &b, unsigned loops, unsigned count) {
-  SmallVector<AffineExpr> exprs;
-  for (unsigned i = loops - count; i < loops; ++i)
-    exprs.push_back(b.getAffineDimExpr(i));
-  return AffineMap::get(loops, 0, exprs, b.getContext());
+  return b.getMultiDimIdentityMap(loops).getSliceMap(0, count);
 }
 
 AffineExpr fp8::placeOf(Builder &b, unsigned dim, int64_t extent, int64_t size,
@@ -65,11 +51,8 @@ linalg::GenericOp fp8::generic(OpBuilder &b, Location loc, ValueRange inputs,
                                ValueRange outputs, ArrayRef<AffineMap> maps,
                                ArrayRef<utils::IteratorType> loops,
                                BodyBuilder body) {
-  return linalg::GenericOp::create(
-      b, loc, TypeRange(outputs), inputs, outputs, maps, loops,
-      [&](OpBuilder &inner, Location innerLoc, ValueRange arguments) {
-        body(inner, innerLoc, arguments);
-      });
+  return linalg::GenericOp::create(b, loc, TypeRange(outputs), inputs, outputs,
+                                   maps, loops, body);
 }
 
 Value fp8::elementwise(
@@ -77,7 +60,7 @@ Value fp8::elementwise(
     ArrayRef<AffineMap> inputMaps,
     function_ref<Value(OpBuilder &, Location, ValueRange)> body) {
   SmallVector<AffineMap> maps(inputMaps);
-  maps.push_back(identityMap(b, type.getRank()));
+  maps.push_back(b.getMultiDimIdentityMap(type.getRank()));
   return generic(b, loc, inputs, emptyTensor(b, loc, type), maps,
                  iterators(type.getRank()),
                  [&](OpBuilder &inner, Location innerLoc, ValueRange args) {
@@ -97,8 +80,8 @@ Value fp8::copyThrough(OpBuilder &b, Location loc, Value input, AffineMap map,
 Value fp8::place(OpBuilder &b, Location loc, Value input, Value destination,
                  AffineMap map) {
   unsigned rank = tensorType(input).getRank();
-  return generic(b, loc, input, destination, {identityMap(b, rank), map},
-                 iterators(rank),
+  return generic(b, loc, input, destination,
+                 {b.getMultiDimIdentityMap(rank), map}, iterators(rank),
                  [](OpBuilder &inner, Location innerLoc, ValueRange args) {
                    linalg::YieldOp::create(inner, innerLoc, args[0]);
                  })
@@ -177,7 +160,7 @@ Value fp8::convertFloats(OpBuilder &b, Location loc, Value tensor,
                          FloatAttr::get(element, value));
   }
   return elementwise(b, loc, type.clone(element), tensor,
-                     identityMap(b, type.getRank()),
+                     b.getMultiDimIdentityMap(type.getRank()),
                      [&](OpBuilder &inner, Location innerLoc, ValueRange args) {
                        return emitConvert(inner, innerLoc, args[0],
                                           type.getElementType(), element);
@@ -193,7 +176,7 @@ static Value bitcastTensor(OpBuilder &b, Location loc, Value tensor,
     if (auto attr = dyn_cast<DenseElementsAttr>(constant.getValue()))
       return arith::ConstantOp::create(b, loc, attr.bitcast(element));
   return elementwise(b, loc, type.clone(element), tensor,
-                     identityMap(b, type.getRank()),
+                     b.getMultiDimIdentityMap(type.getRank()),
                      [&](OpBuilder &inner, Location at, ValueRange args) {
                        return bitcastTo(inner, at, args[0], element);
                      });

@@ -29,14 +29,9 @@ RankedTensorType convertedType(Value value);
 SmallVector<utils::IteratorType> iterators(unsigned parallel,
                                            unsigned reduction = 0);
 
-AffineMap identityMap(OpBuilder &b, unsigned rank);
-
 /// Returns the first `count` of `loops` loops. (getMajorSubMap returns a null
 /// map for 0.)
 AffineMap leadingDims(Builder &b, unsigned loops, unsigned count);
-
-/// Returns the last `count` of `loops` loops.
-AffineMap trailingDims(Builder &b, unsigned loops, unsigned count);
 
 /// Returns the index of loop `dim`, which has `extent` iterations, in a
 /// dimension of a tensor of the given size. linalg assumes that a bare loop

@@ -251,7 +251,8 @@ SmallVector<Value> ScatterEmitter::combine(OpBuilder &b, Location loc,
 /// inputs tests whether it is the one.
 SmallVector<Value> ScatterEmitter::emitOne(OpBuilder &builder) {
   SmallVector<Value> destinations;
-  SmallVector<AffineMap> maps(2 * inputs.size(), identityMap(builder, rank));
+  SmallVector<AffineMap> maps(2 * inputs.size(),
+                              builder.getMultiDimIdentityMap(rank));
   for (Value input : inputs)
     destinations.push_back(
         emptyTensor(builder, op.getLoc(), tensorType(input)));
@@ -388,7 +389,7 @@ struct DynamicUpdateSliceLowering
     Value result;
     if (part.getNumElements() == 1) {
       result = elementwise(
-          rewriter, loc, type, operand, identityMap(rewriter, rank),
+          rewriter, loc, type, operand, rewriter.getMultiDimIdentityMap(rank),
           [&](OpBuilder &b, Location at, ValueRange args) -> Value {
             Value zero = constantIndex(b, at, 0);
             Value hit;

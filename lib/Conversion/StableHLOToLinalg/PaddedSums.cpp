@@ -243,10 +243,10 @@ FailureOr<Value> PaddedSum::buildRun(ConversionPatternRewriter &rewriter,
     RankedTensorType type = tensorType(destination).clone(part);
     if (inputs.empty()) {
       inputs.push_back(filledWithZero(rewriter, loc, type));
-      maps.push_back(identityMap(rewriter, shape.size()));
+      maps.push_back(rewriter.getMultiDimIdentityMap(shape.size()));
     } else {
       inputs[0] = copyThrough(rewriter, loc, inputs[0], maps[0], type);
-      maps[0] = identityMap(rewriter, shape.size());
+      maps[0] = rewriter.getMultiDimIdentityMap(shape.size());
     }
   }
   maps.push_back(output);

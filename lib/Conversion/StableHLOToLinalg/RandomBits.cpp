@@ -185,7 +185,7 @@ private:
                         int64_t blocks) {
     RankedTensorType type = tensorType(state);
     SmallVector<AffineMap> maps = {
-        identityMap(builder, 1),
+        builder.getMultiDimIdentityMap(1),
         AffineMap::get(1, 0, builder.getAffineConstantExpr(1))};
     return elementwise(
         builder, loc, type, {state, state}, maps,
@@ -219,7 +219,7 @@ private:
     SmallVector<Value> inputs(stateSize, state), parts;
     for (unsigned i = 0; i < count; ++i) {
       parts.push_back(emptyTensor(builder, loc, blockType));
-      maps.push_back(identityMap(builder, rank));
+      maps.push_back(builder.getMultiDimIdentityMap(rank));
     }
     auto body = [&](OpBuilder &b, Location at, ValueRange args) {
       WordBuilder w{ImplicitLocOpBuilder(at, b)};
@@ -263,9 +263,8 @@ private:
         emptyTensor(builder, loc, RankedTensorType::get(shape, element));
     for (unsigned i = 0; i < count; ++i)
       result = place(builder, loc, blocks.getResult(i), result,
-                     identityMap(builder, rank)
-                         .insertResult(builder.getAffineConstantExpr(i),
-                                       layout.dimension));
+                     builder.getMultiDimIdentityMap(rank).insertResult(
+                         builder.getAffineConstantExpr(i), layout.dimension));
     shape.erase(shape.begin() + layout.dimension);
     shape[layout.dimension - 1] *= count;
     return reshaped(builder, loc, result,

@@ -92,7 +92,7 @@ struct ElementwiseLowering : ConversionPattern {
     SmallVector<AffineMap> maps;
     for (Value operand : operands)
       maps.push_back(tensorType(operand).getRank() == type.getRank()
-                         ? identityMap(rewriter, type.getRank())
+                         ? rewriter.getMultiDimIdentityMap(type.getRank())
                          : scalarMap(rewriter, type.getRank()));
     bool unsupported = false;
     Value result = elementwise(
@@ -117,8 +117,9 @@ struct MapLowering : OpConversionPattern<stablehlo::MapOp> {
   matchAndRewrite(stablehlo::MapOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     RankedTensorType type = convertedType(op.getResult());
-    SmallVector<AffineMap> maps(adaptor.getInputs().size(),
-                                identityMap(rewriter, type.getRank()));
+    SmallVector<AffineMap> maps(
+        adaptor.getInputs().size(),
+        rewriter.getMultiDimIdentityMap(type.getRank()));
     bool unsupported = false;
     Value result = elementwise(
         rewriter, op.getLoc(), type, adaptor.getInputs(), maps,
@@ -178,9 +179,8 @@ struct BitcastLowering : OpConversionPattern<stablehlo::BitcastConvertOp> {
       int64_t parts = from.getShape().back();
       SmallVector<AffineMap> maps;
       for (int64_t i = 0; i < parts; ++i)
-        maps.push_back(
-            identityMap(rewriter, rank)
-                .insertResult(rewriter.getAffineConstantExpr(i), rank));
+        maps.push_back(rewriter.getMultiDimIdentityMap(rank).insertResult(
+            rewriter.getAffineConstantExpr(i), rank));
       result = elementwise(
           rewriter, op.getLoc(), to, SmallVector<Value>(parts, input), maps,
           [&](OpBuilder &b, Location loc, ValueRange args) {
@@ -549,7 +549,7 @@ struct ReduceWindowLowering : OpConversionPattern<stablehlo::ReduceWindowOp> {
         rewriter, loc, op.getBody().front(), inputs, adaptor.getInitValues(),
         types, AffineMap::get(2 * rank, 0, exprs, rewriter.getContext()),
         leadingDims(rewriter, 2 * rank, rank), iterators(rank, rank), extent,
-        trailingDims(rewriter, 2 * rank, rank));
+        AffineMap::getMinorIdentityMap(2 * rank, rank, rewriter.getContext()));
     if (failed(results))
       return failure();
     rewriter.replaceOp(op, *results);

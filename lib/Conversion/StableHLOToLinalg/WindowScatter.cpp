@@ -120,9 +120,10 @@ private:
     Type carried = element.isBF16() ? rewriter.getI16Type() : element;
     Value anything = filledWithZero(rewriter, loc, source.clone(carried));
     bool unsupported = false;
-    SmallVector<AffineMap> maps = {trailingDims(rewriter, 2 * rank, rank),
-                                   leadingDims(rewriter, 2 * rank, rank),
-                                   leadingDims(rewriter, 2 * rank, rank)};
+    SmallVector<AffineMap> maps = {
+        AffineMap::getMinorIdentityMap(2 * rank, rank, rewriter.getContext()),
+        leadingDims(rewriter, 2 * rank, rank),
+        leadingDims(rewriter, 2 * rank, rank)};
     auto body = [&](OpBuilder &b, Location at, ValueRange args) {
       Indices index{b, at};
       Value best = args[1], inside;
@@ -176,8 +177,9 @@ private:
     for (unsigned i = 0; i < rank; ++i)
       covering.push_back(llvm::divideCeil(windows.size[i], windows.stride[i]));
     bool unsupported = false;
-    SmallVector<AffineMap> maps = {trailingDims(rewriter, 2 * rank, rank),
-                                   leadingDims(rewriter, 2 * rank, rank)};
+    SmallVector<AffineMap> maps = {
+        AffineMap::getMinorIdentityMap(2 * rank, rank, rewriter.getContext()),
+        leadingDims(rewriter, 2 * rank, rank)};
     auto body = [&](OpBuilder &b, Location at, ValueRange args) {
       Indices index{b, at};
       Value hit;
