@@ -273,22 +273,6 @@ Value fp8::reshaped(OpBuilder &b, Location loc, Value input,
   return input;
 }
 
-SmallVector<int64_t> fp8::orOnes(std::optional<ArrayRef<int64_t>> values,
-                                 unsigned rank) {
-  return values ? SmallVector<int64_t>(*values) : SmallVector<int64_t>(rank, 1);
-}
-
-SmallVector<std::pair<int64_t, int64_t>>
-fp8::paddings(std::optional<DenseIntElementsAttr> attr, unsigned rank) {
-  SmallVector<std::pair<int64_t, int64_t>> list(rank, {0, 0});
-  if (!attr)
-    return list;
-  SmallVector<int64_t> flat(attr->getValues<int64_t>());
-  for (unsigned i = 0; i < rank; ++i)
-    list[i] = {flat[2 * i], flat[2 * i + 1]};
-  return list;
-}
-
 Value fp8::dilated(OpBuilder &b, Location loc, Value input, Value scalar,
                    ArrayRef<std::pair<int64_t, int64_t>> pad,
                    ArrayRef<int64_t> dilation) {

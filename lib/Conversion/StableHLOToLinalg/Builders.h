@@ -96,13 +96,6 @@ Value reshaped(OpBuilder &b, Location loc, Value input, RankedTensorType type);
 // Windows
 //===----------------------------------------------------------------------===//
 
-SmallVector<int64_t> orOnes(std::optional<ArrayRef<int64_t>> values,
-                            unsigned rank);
-
-/// Returns the low and high padding of each dimension.
-SmallVector<std::pair<int64_t, int64_t>>
-paddings(std::optional<DenseIntElementsAttr> attr, unsigned rank);
-
 /// Pads `input` with edges of `pad` and holes of `dilation - 1` between
 /// elements.
 Value dilated(OpBuilder &b, Location loc, Value input, Value scalar,

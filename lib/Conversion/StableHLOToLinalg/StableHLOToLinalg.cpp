@@ -524,10 +524,13 @@ struct ReduceWindowLowering : OpConversionPattern<stablehlo::ReduceWindowOp> {
     RankedTensorType from = tensorType(adaptor.getInputs()[0]);
     unsigned rank = from.getRank();
     ArrayRef<int64_t> window = op.getWindowDimensions();
-    SmallVector<int64_t> strides = orOnes(op.getWindowStrides(), rank);
-    SmallVector<int64_t> spread = orOnes(op.getBaseDilations(), rank);
-    SmallVector<int64_t> dilation = orOnes(op.getWindowDilations(), rank);
-    auto pad = paddings(op.getPadding(), rank);
+    SmallVector<int64_t> strides =
+        stablehlo::orOnes(op.getWindowStrides(), rank);
+    SmallVector<int64_t> spread =
+        stablehlo::orOnes(op.getBaseDilations(), rank);
+    SmallVector<int64_t> dilation =
+        stablehlo::orOnes(op.getWindowDilations(), rank);
+    auto pad = stablehlo::paddings(op.getPadding(), rank);
     SmallVector<Value> inputs;
     for (auto [input, init] :
          llvm::zip(adaptor.getInputs(), adaptor.getInitValues()))
@@ -684,10 +687,13 @@ struct ConvolutionLowering : OpConversionPattern<stablehlo::ConvolutionOp> {
     RankedTensorType type = convertedType(op.getResult());
     RankedTensorType rhsTensor = tensorType(rhs);
     unsigned rank = type.getRank(), spatial = rank - 2;
-    SmallVector<int64_t> strides = orOnes(op.getWindowStrides(), spatial);
-    SmallVector<int64_t> spread = orOnes(op.getLhsDilation(), spatial);
-    SmallVector<int64_t> dilation = orOnes(op.getRhsDilation(), spatial);
-    auto pad = paddings(op.getPadding(), spatial);
+    SmallVector<int64_t> strides =
+        stablehlo::orOnes(op.getWindowStrides(), spatial);
+    SmallVector<int64_t> spread =
+        stablehlo::orOnes(op.getLhsDilation(), spatial);
+    SmallVector<int64_t> dilation =
+        stablehlo::orOnes(op.getRhsDilation(), spatial);
+    auto pad = stablehlo::paddings(op.getPadding(), spatial);
 
     SmallVector<std::pair<int64_t, int64_t>> lhsPad(rank, {0, 0});
     SmallVector<int64_t> lhsSpread(rank, 1);

@@ -72,10 +72,10 @@ public:
           op, filled(rewriter, op.getLoc(), type, adaptor.getInitValue()));
       return success();
     }
-    Windows windows{orOnes(op.getWindowDimensions(), rank),
-                    orOnes(op.getWindowStrides(), rank),
+    Windows windows{stablehlo::orOnes(op.getWindowDimensions(), rank),
+                    stablehlo::orOnes(op.getWindowStrides(), rank),
                     {}};
-    for (auto [low, high] : paddings(op.getPadding(), rank))
+    for (auto [low, high] : stablehlo::paddings(op.getPadding(), rank))
       windows.low.push_back(low);
     FailureOr<Value> selected = select(op, adaptor, windows, rewriter);
     if (failed(selected))

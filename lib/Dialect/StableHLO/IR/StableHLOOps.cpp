@@ -35,6 +35,22 @@ Value stablehlo::padWithZeros(OpBuilder &builder, Location loc, Value value,
                        interior);
 }
 
+SmallVector<int64_t> stablehlo::orOnes(std::optional<ArrayRef<int64_t>> values,
+                                       unsigned rank) {
+  return values ? SmallVector<int64_t>(*values) : SmallVector<int64_t>(rank, 1);
+}
+
+SmallVector<std::pair<int64_t, int64_t>>
+stablehlo::paddings(std::optional<DenseIntElementsAttr> attr, unsigned rank) {
+  SmallVector<std::pair<int64_t, int64_t>> list(rank, {0, 0});
+  if (!attr)
+    return list;
+  SmallVector<int64_t> flat(attr->getValues<int64_t>());
+  for (unsigned i = 0; i < rank; ++i)
+    list[i] = {flat[2 * i], flat[2 * i + 1]};
+  return list;
+}
+
 Operation *stablehlo::getCombiner(Region &body) {
   Block &block = body.front();
   if (block.getOperations().size() != 2)
@@ -754,10 +770,7 @@ getWindowSpec(Operation *op, ArrayRef<int64_t> sizes,
   auto fill = [&](SmallVector<int64_t> &to,
                   std::optional<ArrayRef<int64_t>> from,
                   StringRef what) -> LogicalResult {
-    if (from)
-      to.assign(from->begin(), from->end());
-    else
-      to.assign(rank, 1);
+    to = orOnes(from, rank);
     if (failed(expectSize(op, rank, to.size(), what)))
       return failure();
     return expectPositive(op, to, what);
@@ -767,15 +780,15 @@ getWindowSpec(Operation *op, ArrayRef<int64_t> sizes,
       failed(fill(spec.baseDilations, baseDilations, "base dilations")) ||
       failed(fill(spec.windowDilations, windowDilations, "window dilations")))
     return failure();
-  spec.low.assign(rank, 0);
-  spec.high.assign(rank, 0);
   if (padding) {
     auto type = RankedTensorType::get({rank, 2},
                                       IntegerType::get(op->getContext(), 64));
     if (failed(expectType(op, type, padding->getType(), "paddings")))
       return failure();
-    for (auto [i, value] : llvm::enumerate(padding->getValues<int64_t>()))
-      (i % 2 ? spec.high : spec.low)[i / 2] = value;
+  }
+  for (auto [low, high] : paddings(padding, rank)) {
+    spec.low.push_back(low);
+    spec.high.push_back(high);
   }
   return spec;
 }

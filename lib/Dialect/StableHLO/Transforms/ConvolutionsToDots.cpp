@@ -208,24 +208,25 @@ bool DotBuilder::readWindows() {
   if (!type || !isStatic(op.getResult()) || !isStatic(op.getLhs()) ||
       !isStatic(op.getRhs()) || !readGroups())
     return false;
-  auto entry = [](std::optional<ArrayRef<int64_t>> list, size_t i) {
-    return list ? (*list)[i] : 1;
-  };
   Type element = cast<RankedTensorType>(op.getLhs().getType()).getElementType();
   bool isNarrow =
       isa<FloatType>(element) && element.getIntOrFloatBitWidth() <= 32;
-  SmallVector<int64_t> pads;
-  if (op.getPadding())
-    pads = llvm::to_vector(op.getPadding()->getValues<int64_t>());
-  for (size_t i = 0; i < numbers.getInputSpatialDimensions().size(); ++i) {
+  size_t spatial = numbers.getInputSpatialDimensions().size();
+  SmallVector<int64_t> strides =
+      stablehlo::orOnes(op.getWindowStrides(), spatial);
+  SmallVector<int64_t> spread = stablehlo::orOnes(op.getLhsDilation(), spatial);
+  SmallVector<int64_t> dilation =
+      stablehlo::orOnes(op.getRhsDilation(), spatial);
+  auto pads = stablehlo::paddings(op.getPadding(), spatial);
+  for (size_t i = 0; i < spatial; ++i) {
     Window window{shapeOf(op.getLhs())[numbers.getInputSpatialDimensions()[i]],
                   shapeOf(op.getRhs())[numbers.getKernelSpatialDimensions()[i]],
                   type.getShape()[numbers.getOutputSpatialDimensions()[i]],
-                  entry(op.getWindowStrides(), i),
-                  pads.empty() ? 0 : pads[2 * i],
-                  pads.empty() ? 0 : pads[2 * i + 1],
-                  entry(op.getLhsDilation(), i),
-                  entry(op.getRhsDilation(), i),
+                  strides[i],
+                  pads[i].first,
+                  pads[i].second,
+                  spread[i],
+                  dilation[i],
                   op.getWindowReversal() && (*op.getWindowReversal())[i]};
     windows.push_back(window);
   }

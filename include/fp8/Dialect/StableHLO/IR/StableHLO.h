@@ -84,6 +84,14 @@ Value padWithZeros(OpBuilder &builder, Location loc, Value value,
                    ArrayRef<int64_t> low, ArrayRef<int64_t> high,
                    ArrayRef<int64_t> interior);
 
+/// Returns the strides or dilations of windows, which are 1 by default.
+SmallVector<int64_t> orOnes(std::optional<ArrayRef<int64_t>> values,
+                            unsigned rank);
+
+/// Returns the low and high padding of each dimension, which are 0 by default.
+SmallVector<std::pair<int64_t, int64_t>>
+paddings(std::optional<DenseIntElementsAttr> attr, unsigned rank);
+
 /// Returns the op that a reduction or a scatter applies, if its body consists
 /// of that op alone; else null.
 Operation *getCombiner(Region &body);
