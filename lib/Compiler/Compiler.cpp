@@ -1,7 +1,6 @@
 //===- Compiler.cpp - Compilation of StableHLO ----------------------------===//
 
 #include "fp8/Compiler/Compiler.h"
-#include "ElementTypes.h"
 #include "GPUKernels.h"
 #include "KernelCache.h"
 #include "ObjectCode.h"
@@ -24,6 +23,7 @@
 #include "fp8/Pipelines/Lowering.h"
 #include "fp8/Pipelines/Quantize.h"
 #include "fp8/Pipelines/Structure.h"
+#include "fp8/Support/ElementTypes.h"
 #include "fp8/Support/InternalErrors.h"
 #include "fp8/Support/OutputFile.h"
 

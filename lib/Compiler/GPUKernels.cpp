@@ -1,7 +1,6 @@
 //===- GPUKernels.cpp - Objects of GPU kernels ----------------------------===//
 
 #include "GPUKernels.h"
-#include "ElementTypes.h"
 #include "ObjectCode.h"
 #include "Threads.h"
 
@@ -10,6 +9,7 @@
 #include "fp8-c/Runtime.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Support/ElementTypes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/StringExtras.h"

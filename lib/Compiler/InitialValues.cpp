@@ -1,7 +1,7 @@
 //===- InitialValues.cpp - Initial values of a run ------------------------===//
 
 #include "fp8/Compiler/InitialValues.h"
-#include "ElementTypes.h"
+#include "fp8/Support/ElementTypes.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"

@@ -8,6 +8,8 @@
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/Accesses.h"
 #include "fp8/Kernels/Structure.h"
+#include "fp8/Support/ElementTypes.h"
+#include "fp8/Support/Shapes.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
@@ -909,24 +911,20 @@ static_assert(static_cast<int>(Reduction::Min) == FP8_REDUCE_MIN &&
 
 /// Returns the runtime's number of an element type; nullopt if it cannot be
 /// reduced.
-static std::optional<fp8_dtype> dtypeOf(Type type) {
-  if (type.isF32())
-    return FP8_DTYPE_F32;
-  if (type.isF64())
-    return FP8_DTYPE_F64;
-  if (type.isF16())
-    return FP8_DTYPE_F16;
-  if (type.isBF16())
-    return FP8_DTYPE_BF16;
-  if (type.isInteger(8))
-    return FP8_DTYPE_I8;
-  if (type.isInteger(16))
-    return FP8_DTYPE_I16;
-  if (type.isInteger(32))
-    return FP8_DTYPE_I32;
-  if (type.isInteger(64))
-    return FP8_DTYPE_I64;
-  return std::nullopt;
+static std::optional<fp8_dtype> reducedTypeOf(Type type) {
+  switch (fp8_dtype dtype = dtypeOf(type)) {
+  case FP8_DTYPE_F16:
+  case FP8_DTYPE_BF16:
+  case FP8_DTYPE_F32:
+  case FP8_DTYPE_F64:
+  case FP8_DTYPE_I8:
+  case FP8_DTYPE_I16:
+  case FP8_DTYPE_I32:
+  case FP8_DTYPE_I64:
+    return dtype;
+  default:
+    return std::nullopt;
+  }
 }
 
 /// Creates a C string with the label of a collective, for profiles and errors.
@@ -969,11 +967,10 @@ LLVM::GlobalOp ScheduleLowering::descriptionOf(StartExchangeOp op) {
                              LLVM::Linkage::Internal, name, Attribute());
   builder.createBlock(&global.getInitializerRegion());
   MemRefType type = op.getInput().getType();
-  int64_t bits = type.getElementTypeBitWidth();
-  int64_t bytes = type.getNumElements() * ((bits + 7) / 8);
+  int64_t bytes = byteSize(type);
   if (op.getKind() == ExchangeKind::AllToAll)
     bytes /= type.getDimSize(0);
-  std::optional<int64_t> dtype = dtypeOf(type.getElementType());
+  std::optional<int64_t> dtype = reducedTypeOf(type.getElementType());
   Value values[] = {LLVM::AddressOfOp::create(builder, loc, label),
                     constant(static_cast<int64_t>(op.getKind()), loc),
                     constant(bytes, loc),
@@ -1019,7 +1016,7 @@ LLVM::GlobalOp ScheduleLowering::descriptionOf(StartAllReduceOp op) {
   int64_t numbers[] = {static_cast<int64_t>(op.getReduction()),
                        static_cast<int64_t>(op.getWire()),
                        isOwners ? FP8_DTYPE_I8
-                                : *dtypeOf(type.getElementType()),
+                                : *reducedTypeOf(type.getElementType()),
                        static_cast<int64_t>(op.getBlock().value_or(0)),
                        isOwners ? byteSize(type) : type.getNumElements(),
                        static_cast<int64_t>(op.getShard().value_or(0))};
@@ -1033,7 +1030,7 @@ LogicalResult ScheduleLowering::lowerStart(StartAllReduceOp op) {
   if (!op.getNumber())
     return op.emitOpError("expected a number, as fp8-plan-memory gives it");
   Type element = op.getInput().getType().getElementType();
-  if (op.getReduction() != Reduction::Owner && !dtypeOf(element))
+  if (op.getReduction() != Reduction::Owner && !reducedTypeOf(element))
     return op.emitOpError("expected f16, bf16, f32, f64, i8, i16, i32 or i64 "
                           "but got ")
            << element;
@@ -1152,8 +1149,8 @@ LogicalResult ScheduleLowering::lowerAccessOnGPU(Operation *access,
     return success();
   }
   Value offset = place->offset ? place->offset : constant(0, loc);
-  int64_t bytes = llvm::divideCeil(
-      cast<MemRefType>(buffer.getType()).getElementTypeBitWidth(), 8);
+  int64_t bytes =
+      elementBytes(cast<MemRefType>(buffer.getType()).getElementType());
   SmallVector<Value> arguments{step, constant(place->code, loc), offset,
                                constant(bytes, loc)};
   if (auto load = dyn_cast<memref::LoadOp>(access)) {

@@ -1,7 +1,7 @@
 //===- ElementTypes.h - Element types of the runtime ------------*- C++ -*-===//
 
-#ifndef FP8_LIB_COMPILER_ELEMENTTYPES_H
-#define FP8_LIB_COMPILER_ELEMENTTYPES_H
+#ifndef FP8_SUPPORT_ELEMENTTYPES_H
+#define FP8_SUPPORT_ELEMENTTYPES_H
 
 #include "fp8-c/Runtime.h"
 
@@ -18,4 +18,4 @@ Type elementTypeOf(fp8_dtype dtype, MLIRContext &context);
 
 } // namespace mlir::fp8
 
-#endif // FP8_LIB_COMPILER_ELEMENTTYPES_H
+#endif // FP8_SUPPORT_ELEMENTTYPES_H

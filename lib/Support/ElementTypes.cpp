@@ -1,6 +1,6 @@
 //===- ElementTypes.cpp - Element types of the runtime --------------------===//
 
-#include "ElementTypes.h"
+#include "fp8/Support/ElementTypes.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
