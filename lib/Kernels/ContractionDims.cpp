@@ -52,6 +52,11 @@ static bool isScaleMap(AffineMap scale, AffineMap element) {
   });
 }
 
+int64_t fp8::iterationsOf(ArrayRef<unsigned> loops, ArrayRef<int64_t> extents) {
+  return llvm::product_of(
+      llvm::map_range(loops, [&](unsigned loop) { return extents[loop]; }));
+}
+
 std::optional<LinearIndex> fp8::getLinearIndex(AffineExpr expr,
                                                unsigned numLoops) {
   bool isLinear = true;

@@ -60,10 +60,7 @@ static constexpr int64_t kFewColumns = 16;
 static int64_t columnsOf(linalg::GenericOp dot, unsigned operand) {
   ContractionDims dims = *inferContractionDims(dot);
   SmallVector<int64_t> extents = dot.getStaticLoopRanges();
-  int64_t columns = 1;
-  for (unsigned loop : operand == 0 ? dims.n : dims.m)
-    columns *= extents[loop];
-  return columns;
+  return iterationsOf(operand == 0 ? dims.n : dims.m, extents);
 }
 
 /// Decodes an operand of fewer than 32 bits before the dot, so that the dot

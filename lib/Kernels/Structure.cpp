@@ -141,10 +141,7 @@ void fp8::setIndexingMap(OpOperand &operand, AffineMap map) {
 }
 
 int64_t fp8::iterationVolume(linalg::LinalgOp op) {
-  int64_t volume = 1;
-  for (int64_t extent : op.getStaticLoopRanges())
-    volume *= extent;
-  return volume;
+  return llvm::product_of(op.getStaticLoopRanges());
 }
 
 Operation *fp8::reductionCombiner(linalg::GenericOp op, unsigned index) {

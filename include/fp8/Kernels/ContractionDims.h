@@ -19,6 +19,9 @@ struct ContractionDims {
   std::array<std::optional<unsigned>, 2> scales;
 };
 
+/// Returns the iterations of some loops, of all of which these are the extents.
+int64_t iterationsOf(ArrayRef<unsigned> loops, ArrayRef<int64_t> extents);
+
 /// Where an op reads or writes along one dimension of an operand: at the sum of
 /// `offset` and of its loops' indices, each times a coefficient.
 struct LinearIndex {

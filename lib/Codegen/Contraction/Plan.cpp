@@ -163,14 +163,6 @@ static void chooseBlocks(linalg::GenericOp op, Plan &plan) {
   fixBlocks(op, plan, maxK);
 }
 
-/// Returns the iterations of some loops of the whole dot.
-static int64_t extentOf(const LoopInfo &loops, ArrayRef<unsigned> dims) {
-  int64_t extent = 1;
-  for (unsigned dim : dims)
-    extent *= loops.extents[dim];
-  return extent;
-}
-
 /// Decides how the lhs is accessed.
 static void chooseLhsForm(Type lhsType, Plan &plan) {
   unsigned lhs = plan.operand[0];
@@ -255,8 +247,8 @@ FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
   // Products smaller than a tile register use vectors. These round otherwise,
   // so the decision must not depend on the tile of the task.
   plan.inTiles = tiles && plan.lanes == kTileRows &&
-                 extentOf(*loops, dims->m) >= kTileRows &&
-                 extentOf(*loops, dims->n) >= kTileRows &&
+                 iterationsOf(dims->m, loops->extents) >= kTileRows &&
+                 iterationsOf(dims->n, loops->extents) >= kTileRows &&
                  plan.k.size >= 2 * kTileRows;
   chooseRegisterTile(lhsType, target, plan);
   chooseBlocks(op, plan);

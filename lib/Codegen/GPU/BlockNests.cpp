@@ -142,9 +142,7 @@ int64_t BlockLowering::lanesPerThread(const Nest &nest,
                                       const Loops &loops) {
   if (!nest.vectorLoop || order.empty())
     return 1;
-  int64_t points = 1, bytes = 1;
-  for (unsigned loop : order)
-    points *= loops.extent[loop];
+  int64_t points = iterationsOf(order, loops.extent), bytes = 1;
   for (linalg::GenericOp op : nest.ops)
     for (Value operand : op->getOperands()) {
       Type element = cast<MemRefType>(operand.getType()).getElementType();

@@ -338,9 +338,7 @@ void BlockLowering::emitFill(linalg::FillOp fill) {
   }
   SmallVector<unsigned> order =
       llvm::to_vector(llvm::seq<unsigned>(loops.extent.size()));
-  int64_t points = 1;
-  for (int64_t extent : loops.extent)
-    points *= extent;
+  int64_t points = llvm::product_of(loops.extent);
   if (points == 0)
     return;
   forPoints(

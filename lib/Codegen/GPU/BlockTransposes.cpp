@@ -167,9 +167,7 @@ void BlockLowering::emitTranspose(linalg::GenericOp op, Loops &loops) {
     }
   SmallVector<int64_t> counts =
       countPlaces(extents, rows, loops.extent[column] / columns, inSector);
-  int64_t points = 1;
-  for (int64_t count : counts)
-    points *= count;
+  int64_t points = llvm::product_of(counts);
   auto setIndex = [&](unsigned loop, Value piece, int64_t size) {
     Value first =
         arith::MulIOp::create(builder, loc, piece, constantIndex(size));

@@ -332,14 +332,6 @@ static void chooseRing(int64_t most, DotPlan &plan) {
   plan.stages = std::clamp(stages, kFewestStages, most);
 }
 
-/// Returns the product of the extents of some loops.
-static int64_t productOf(ArrayRef<unsigned> dims, ArrayRef<int64_t> extents) {
-  int64_t volume = 1;
-  for (unsigned d : dims)
-    volume *= extents[d];
-  return volume;
-}
-
 /// Finds out whether all rows, or columns, of a tile have one scale.
 static void findSharedScales(ArrayRef<int64_t> whole, DotPlan &plan) {
   for (unsigned i = 0; i < 2; ++i) {
@@ -379,8 +371,8 @@ FailureOr<DotPlan> gpu_codegen::makeDotPlan(
   plan.k = takeInnerK(plan.outerK);
   plan.run = runOf(op, plan.k);
   ArrayRef<int64_t> extents = options.tma ? whole : sizes;
-  int64_t rows = productOf(dims->m, extents),
-          columns = productOf(dims->n, extents);
+  int64_t rows = iterationsOf(dims->m, extents),
+          columns = iterationsOf(dims->n, extents);
   if (options.wgmma && plan.multiplier == Multiplier::MmaSync &&
       rows >= kWgmmaRows)
     plan.multiplier = Multiplier::Wgmma;

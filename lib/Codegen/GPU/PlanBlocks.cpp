@@ -64,9 +64,7 @@ int64_t largestVolume(KernelOp kernel) {
 /// `least` elements, filled from the innermost loop outwards.
 SmallVector<int64_t> tileOfElementwise(KernelOp kernel, int64_t least = 1) {
   ArrayRef<int64_t> domain = kernel.getDomain();
-  int64_t iterations = 1;
-  for (int64_t extent : domain)
-    iterations *= extent;
+  int64_t iterations = llvm::product_of(domain);
   int64_t each = std::max<int64_t>(largestVolume(kernel) / iterations, 1);
   int64_t left = std::max<int64_t>(kBlockWork / each, least);
   SmallVector<int64_t> tile(domain);
@@ -129,10 +127,8 @@ int64_t localBytes(KernelOp kernel, ArrayRef<int64_t> tile) {
                 if (auto position = plainPosition(
                         generic.getMatchingIndexingMap(&init), dim))
                   shape[*position] = tile[i];
-    int64_t elements = 1;
-    for (int64_t extent : shape)
-      elements *= extent;
-    bytes += elements * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+    bytes += llvm::product_of(shape) *
+             llvm::divideCeil(type.getElementTypeBitWidth(), 8);
   }
   return bytes;
 }
@@ -265,12 +261,8 @@ void swapDots(
       continue;
     ContractionDims dims = *inferContractionDims(dot);
     SmallVector<int64_t> extents = lowering::extentsIn(tile, dot);
-    int64_t rows = 1, columns = 1;
-    for (unsigned d : dims.m)
-      rows *= extents[d];
-    for (unsigned d : dims.n)
-      columns *= extents[d];
-    if (isBetter(dot, rows, columns))
+    if (isBetter(dot, iterationsOf(dims.m, extents),
+                 iterationsOf(dims.n, extents)))
       swapOperands(dot);
   }
 }

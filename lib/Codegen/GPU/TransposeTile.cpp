@@ -40,10 +40,7 @@ TransposeTile::TransposeTile(KernelOp kernel, linalg::GenericOp op,
   };
   column = domainLoopOf(0);
   row = domainLoopOf(1);
-  int64_t all = 1;
-  for (int64_t extent : domain)
-    all *= extent;
-  points = work / std::max<int64_t>(volume / all, 1);
+  points = work / std::max<int64_t>(volume / llvm::product_of(domain), 1);
 }
 
 /// Returns a tile with these rows and columns. If these are few points, it has

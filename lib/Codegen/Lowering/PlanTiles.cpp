@@ -121,10 +121,7 @@ static int64_t bufferBytes(KernelOp kernel) {
 
 /// Returns the number of points of a kernel's domain, at least 1.
 static int64_t pointsOf(KernelOp kernel) {
-  int64_t points = 1;
-  for (int64_t extent : kernel.getDomain())
-    points *= extent;
-  return std::max<int64_t>(points, 1);
+  return std::max<int64_t>(llvm::product_of(kernel.getDomain()), 1);
 }
 
 /// Returns the iterations of all ops of a kernel.
@@ -153,11 +150,8 @@ static std::optional<int64_t> columnOf(linalg::GenericOp op) {
         return dim && llvm::is_contained(loops.asArrayRef(), dim.getPosition());
       }))
     return std::nullopt;
-  int64_t elements = 1;
   auto type = cast<MemRefType>(output.get().getType());
-  for (int64_t extent : type.getShape().drop_front(*place + 1))
-    elements *= extent;
-  return elements;
+  return llvm::product_of(type.getShape().drop_front(*place + 1));
 }
 
 /// Returns the fewest points along the last loop of the domain that leave lines

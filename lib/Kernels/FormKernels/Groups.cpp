@@ -11,7 +11,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include <numeric>
 #include <queue>
 
 using namespace mlir;
@@ -430,8 +429,7 @@ bool KernelGroups::isWorthJoining(const KernelGroup &producer,
                                   const KernelGroup &consumer,
                                   const DomainPairs &pairs) {
   auto volume = [](ArrayRef<int64_t> extents) {
-    return std::accumulate(extents.begin(), extents.end(), int64_t(1),
-                           std::multiplies<>());
+    return llvm::product_of(extents);
   };
   SmallVector<int64_t> domain;
   SmallVector<unsigned> ofProducer, ofConsumer;

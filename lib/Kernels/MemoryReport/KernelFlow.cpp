@@ -71,15 +71,12 @@ KernelFlow::Output FlowBuilder::flowOf(ArrayRef<MemoryAccess> accesses,
 KernelFlow::Dot FlowBuilder::dotOf(linalg::GenericOp generic) {
   ContractionDims dims = *inferContractionDims(generic);
   SmallVector<int64_t> extents = generic.getStaticLoopRanges();
-  auto product = [&](ArrayRef<unsigned> loops) {
-    int64_t result = 1;
-    for (unsigned loop : loops)
-      result *= extents[loop];
-    return result;
-  };
-  KernelFlow::Dot dot{llvm::BitVector(size), llvm::BitVector(size),
-                      product(dims.batch),   product(dims.m),
-                      product(dims.n),       product(dims.k)};
+  KernelFlow::Dot dot{llvm::BitVector(size),
+                      llvm::BitVector(size),
+                      iterationsOf(dims.batch, extents),
+                      iterationsOf(dims.m, extents),
+                      iterationsOf(dims.n, extents),
+                      iterationsOf(dims.k, extents)};
   for (OpOperand *input : generic.getDpsInputOperands()) {
     auto it = flows.find(memoryOf(input->get()));
     if (it == flows.end())

@@ -85,10 +85,7 @@ static std::optional<Dims> mapReshape(ArrayRef<int64_t> source,
                                       ArrayRef<int64_t> result,
                                       ArrayRef<int64_t> dims) {
   auto inner = [](ArrayRef<int64_t> shape, int64_t dim) {
-    int64_t size = 1;
-    for (int64_t extent : shape.drop_front(dim + 1))
-      size *= extent;
-    return size;
+    return llvm::product_of(shape.drop_front(dim + 1));
   };
   Dims mapped;
   for (int64_t dim : dims) {

@@ -45,9 +45,7 @@ SmallVector<Value> StatisticBuilder::reduceAll(ArrayRef<Value> values,
                                                int64_t keep) {
   constexpr int64_t kMinInner = 64;
   ArrayRef<int64_t> shape = tensorOf(values.front()).getShape();
-  int64_t rows = keep, inner = 1;
-  for (int64_t size : shape.drop_front(keep))
-    inner *= size;
+  int64_t rows = keep, inner = llvm::product_of(shape.drop_front(keep));
   while (rows + 1 < static_cast<int64_t>(shape.size()) &&
          inner / shape[rows] >= kMinInner)
     inner /= shape[rows++];

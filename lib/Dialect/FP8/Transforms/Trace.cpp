@@ -104,9 +104,7 @@ static Value makeQuantizationRow(OpBuilder &b, QuantizeOp op, bool stacked) {
   scale = m.convert(scale, f64);
   Value negated = stablehlo::NegOp::create(b, m.loc, scale);
   SmallVector<Value> scales = m.reduceAll({scale, negated}, {true, true}, keep);
-  int64_t count = 1;
-  for (int64_t size : tensorOf(x).getShape().drop_front(keep))
-    count *= size;
+  int64_t count = llvm::product_of(tensorOf(x).getShape().drop_front(keep));
   SmallVector<Value> row{values[0], scales[0], scales[1],
                          m.like(values[0], count)};
   llvm::append_range(row, ArrayRef(values).drop_front());

@@ -73,9 +73,7 @@ struct Mesh {
   int64_t position(int64_t device, ArrayRef<unsigned> axes) const {
     int64_t position = 0;
     for (unsigned axis : axes) {
-      int64_t stride = 1;
-      for (int64_t size : ArrayRef(sizes).drop_front(axis + 1))
-        stride *= size;
+      int64_t stride = llvm::product_of(ArrayRef(sizes).drop_front(axis + 1));
       position = position * sizes[axis] + device / stride % sizes[axis];
     }
     return position;

@@ -628,10 +628,7 @@ static SoftmaxVerdictAttr makeVerdict(const Scores &scores,
   Dot dot = scores.scoreDots.front();
   VerdictAttr verdict = getVerdict(dot);
   auto extent = [&](unsigned begin, unsigned end) {
-    int64_t product = 1;
-    for (int64_t size : ArrayRef(scores.sizes).slice(begin, end - begin))
-      product *= size;
-    return product;
+    return llvm::product_of(ArrayRef(scores.sizes).slice(begin, end - begin));
   };
   unsigned keys = scores.numBatch + scores.numQueries;
   MLIRContext *context = dot.getContext();

@@ -14,13 +14,6 @@ struct FlatRows {
   int64_t stride, size;
 };
 
-int64_t product(ArrayRef<int64_t> extents) {
-  int64_t result = 1;
-  for (int64_t extent : extents)
-    result *= extent;
-  return result;
-}
-
 } // namespace
 
 std::optional<RowDims> fp8::reshapeRows(ArrayRef<RowDim> rows,
@@ -29,7 +22,8 @@ std::optional<RowDims> fp8::reshapeRows(ArrayRef<RowDim> rows,
   SmallVector<FlatRows> flat;
   for (const RowDim &row : rows) {
     int64_t inner = from[row.dim] / (row.outer * row.size);
-    flat.push_back({inner * product(from.drop_front(row.dim + 1)), row.size});
+    flat.push_back(
+        {inner * llvm::product_of(from.drop_front(row.dim + 1)), row.size});
   }
   llvm::sort(flat, [](const FlatRows &a, const FlatRows &b) {
     return a.stride > b.stride;
@@ -44,7 +38,7 @@ std::optional<RowDims> fp8::reshapeRows(ArrayRef<RowDim> rows,
   RowDims result;
   for (const FlatRows &part : merged) {
     int64_t begin = part.stride, end = part.stride * part.size, found = 1;
-    int64_t unit = product(to);
+    int64_t unit = llvm::product_of(to);
     for (auto [dim, extent] : llvm::enumerate(to)) {
       int64_t top = unit;
       unit = extent == 0 ? 0 : unit / extent;
