@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -72,17 +73,9 @@ std::optional<Order> wantedOrder(linalg::GenericOp dot,
   return order;
 }
 
-template <typename T>
-SmallVector<T> permuted(ArrayRef<T> values, ArrayRef<int64_t> order) {
-  SmallVector<T> result;
-  for (int64_t position : order)
-    result.push_back(values[position]);
-  return result;
-}
-
 RankedTensorType permuted(Type type, ArrayRef<int64_t> order) {
   auto tensor = cast<RankedTensorType>(type);
-  return tensor.clone(permuted(tensor.getShape(), order));
+  return tensor.clone(applyPermutation(tensor.getShape(), order));
 }
 
 /// Returns the order of a stack whose slices have `order`.
@@ -275,9 +268,9 @@ Value LayoutAssignment::slice(tensor::ExtractSliceOp op, const Order &order) {
   OpBuilder builder(op);
   return tensor::ExtractSliceOp::create(
       builder, op.getLoc(), permuted(op.getType(), order), source,
-      permuted<OpFoldResult>(op.getMixedOffsets(), ofStack),
-      permuted<OpFoldResult>(op.getMixedSizes(), ofStack),
-      permuted<OpFoldResult>(op.getMixedStrides(), ofStack));
+      applyPermutation(op.getMixedOffsets(), ofStack),
+      applyPermutation(op.getMixedSizes(), ofStack),
+      applyPermutation(op.getMixedStrides(), ofStack));
 }
 
 /// Gives a stack another order.
@@ -296,9 +289,9 @@ Value LayoutAssignment::convert(const Stack &stack, const Order &order) {
   builder.setInsertionPoint(insert);
   auto permutedInsert = tensor::InsertSliceOp::create(
       builder, insert.getLoc(), slot, carry,
-      permuted<OpFoldResult>(insert.getMixedOffsets(), order),
-      permuted<OpFoldResult>(insert.getMixedSizes(), order),
-      permuted<OpFoldResult>(insert.getMixedStrides(), order));
+      applyPermutation(insert.getMixedOffsets(), order),
+      applyPermutation(insert.getMixedSizes(), order),
+      applyPermutation(insert.getMixedStrides(), order));
   insert.replaceAllUsesWith(permutedInsert.getResult());
   insert.erase();
   stacks.insert(loop.getResult(stack.index));
@@ -317,9 +310,10 @@ void LayoutAssignment::run() {
     auto dot = cast<linalg::GenericOp>(operand->getOwner());
     operand->set(provide(operand->get(), order));
     AffineMap map = dot.getMatchingIndexingMap(operand);
-    setIndexingMap(*operand, AffineMap::get(map.getNumDims(), 0,
-                                            permuted(map.getResults(), order),
-                                            map.getContext()));
+    setIndexingMap(*operand,
+                   AffineMap::get(map.getNumDims(), 0,
+                                  applyPermutation(map.getResults(), order),
+                                  map.getContext()));
     ++numOperands;
   }
   for (Operation *op : slices)

@@ -4,6 +4,8 @@
 
 #include "Emitter.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
 using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::contraction;
@@ -19,7 +21,7 @@ int64_t fp8::contractionScratchBytes(linalg::GenericOp op,
   SmallVector<int64_t> own, tileShape;
   for (AffineExpr expr : op.getIndexingMapsArray().back().getResults())
     tileShape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);
-  SmallVector<int64_t> local = denseStrides(tileShape);
+  SmallVector<int64_t> local = computeStrides(tileShape);
   SmallVector<int64_t> reversed(llvm::reverse(local));
   SmallVector<int64_t> spread = local;
   for (int64_t &stride : spread)

@@ -2,6 +2,8 @@
 
 #include "Loops.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
 using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::contraction;
@@ -42,20 +44,13 @@ SmallVector<ScaleStep> contraction::stepsOfLoops(AffineMap map,
   return result;
 }
 
-SmallVector<int64_t> contraction::denseStrides(ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (int64_t i = int64_t(shape.size()) - 2; i >= 0; --i)
-    strides[i] = strides[i + 1] * shape[i + 1];
-  return strides;
-}
-
 LogicalResult contraction::stridesOf(Type type, SmallVector<int64_t> &strides) {
   auto shaped = cast<ShapedType>(type);
   if (!shaped.hasStaticShape())
     return failure();
   auto memref = dyn_cast<MemRefType>(type);
   if (!memref) {
-    strides = denseStrides(shaped.getShape());
+    strides = computeStrides(shaped.getShape());
     return success();
   }
   int64_t offset;

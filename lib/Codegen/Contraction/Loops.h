@@ -49,8 +49,6 @@ int64_t offsetOf(AffineMap map, ArrayRef<int64_t> strides);
 /// Returns the step of every loop in the scales of an operand.
 SmallVector<ScaleStep> stepsOfLoops(AffineMap map, ArrayRef<int64_t> strides);
 
-SmallVector<int64_t> denseStrides(ArrayRef<int64_t> shape);
-
 /// Returns the strides of a type; those of a tensor are row-major.
 LogicalResult stridesOf(Type type, SmallVector<int64_t> &strides);
 

@@ -3,6 +3,8 @@
 #include "BlockLowering.h"
 #include "DotEmitter.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
+
 using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
@@ -25,7 +27,7 @@ SmallVector<int64_t> gpu_codegen::denseResult(linalg::GenericOp dot,
   SmallVector<int64_t> shape;
   for (AffineExpr expr : dot.getIndexingMapsArray().back().getResults())
     shape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);
-  return contraction::denseStrides(shape);
+  return computeStrides(shape);
 }
 
 FailureOr<DotPlan> BlockLowering::planDot(linalg::GenericOp op,

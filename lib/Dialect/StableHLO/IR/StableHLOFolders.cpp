@@ -7,6 +7,7 @@
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/APSInt.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -368,8 +369,7 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
 }
 
 OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
-  if (llvm::equal(getPermutation(),
-                  llvm::seq<int64_t>(0, getPermutation().size())))
+  if (isIdentityPermutation(getPermutation()))
     return getOperand();
   DenseElementsAttr operand = asDense(adaptor.getOperand());
   if (operand && operand.isSplat())
