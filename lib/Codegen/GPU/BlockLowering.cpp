@@ -109,12 +109,7 @@ LogicalResult BlockLowering::planScratch() {
 }
 
 LogicalResult BlockLowering::measure() {
-  collectLocals();
-  if (failed(verifyLocals()))
-    return failure();
-  collectInits();
-  parts = lowering::collectNests(body(), domain, sumTile, absorbedFills);
-  return planScratch();
+  return failure(failed(findParts()) || failed(planScratch()));
 }
 
 int64_t BlockLowering::blocksTogether() const {

@@ -159,6 +159,8 @@ public:
 protected:
   // Preparation.
   Block &body() { return kernel.getFunctionBody().front(); }
+  /// Finds the local buffers and the parts of a tile.
+  LogicalResult findParts();
   void forEachTileSize(llvm::function_ref<void(ArrayRef<int64_t>)> visit);
   void collectLocals();
   std::optional<unsigned> keyDimOf(Value buffer, const Local &local) const;

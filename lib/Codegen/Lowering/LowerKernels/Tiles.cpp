@@ -392,13 +392,17 @@ LogicalResult KernelLowering::verifyKeyLoops() {
   return success();
 }
 
-LogicalResult KernelLowering::run() {
+LogicalResult KernelLowering::findParts() {
   collectLocals();
   if (failed(verifyLocals()))
     return failure();
   collectInits();
   parts = collectNests(body(), domain, sumTile, absorbedFills);
-  if (failed(verifyKeyLoops()) || failed(planScratch()))
+  return success();
+}
+
+LogicalResult KernelLowering::run() {
+  if (failed(findParts()) || failed(verifyKeyLoops()) || failed(planScratch()))
     return failure();
 
   SmallVector<Operation *> old;
