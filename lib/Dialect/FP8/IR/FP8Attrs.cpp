@@ -1,6 +1,9 @@
 //===- FP8Attrs.cpp - Attributes of the fp8 dialect -----------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Attrs.h"
+
+#include "Integers.h"
+
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Support/Subtarget.h"
 
@@ -11,13 +14,6 @@
 
 using namespace mlir;
 using namespace mlir::fp8;
-
-static ParseResult parseIntegers(AsmParser &parser,
-                                 SmallVectorImpl<int64_t> &values) {
-  return parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
-    return parser.parseInteger(values.emplace_back());
-  });
-}
 
 static void printIntegers(AsmPrinter &printer, ArrayRef<int64_t> values) {
   printer << '[' << values << ']';

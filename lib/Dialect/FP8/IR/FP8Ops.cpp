@@ -3,6 +3,7 @@
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
 #include "AccessSyntax.h"
+#include "Integers.h"
 #include "Tile.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -33,16 +34,8 @@ static void printTile(OpAsmPrinter &printer, Operation *,
 /// `[0, 1] x [0, 1]`
 static ParseResult parseDimPair(OpAsmParser &parser, DenseI64ArrayAttr &lhs,
                                 DenseI64ArrayAttr &rhs) {
-  auto parseList = [&](DenseI64ArrayAttr &attr) -> ParseResult {
-    SmallVector<int64_t> dims;
-    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
-          return parser.parseInteger(dims.emplace_back());
-        }))
-      return failure();
-    attr = parser.getBuilder().getDenseI64ArrayAttr(dims);
-    return success();
-  };
-  return failure(parseList(lhs) || parser.parseKeyword("x") || parseList(rhs));
+  return failure(parseIntegers(parser, lhs) || parser.parseKeyword("x") ||
+                 parseIntegers(parser, rhs));
 }
 
 static ParseResult parseDotDims(OpAsmParser &parser,

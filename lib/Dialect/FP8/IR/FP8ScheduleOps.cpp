@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AccessSyntax.h"
+#include "Integers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/IR/Irregular.h"
 
@@ -24,16 +25,6 @@ constexpr StringRef kSpokenAttrs[] = {"sym_name",  "function_type", "accesses",
                                       "domain",    "block",         "plan",
                                       "copy",      "arena_bytes",   "arg_attrs",
                                       "res_attrs", "sym_visibility"};
-
-ParseResult parseIntegers(OpAsmParser &parser, DenseI64ArrayAttr &list) {
-  SmallVector<int64_t> values;
-  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Square, [&] {
-        return parser.parseInteger(values.emplace_back());
-      }))
-    return failure();
-  list = parser.getBuilder().getDenseI64ArrayAttr(values);
-  return success();
-}
 
 /// Checks that a type is a static tensor, or a static buffer with identity
 /// layout.
