@@ -7,6 +7,7 @@
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
+#include "mlir/Dialect/CommonFolders.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/APSInt.h"
 #include "llvm/ADT/STLExtras.h"
@@ -25,42 +26,28 @@ static DenseElementsAttr asDense(Attribute attr) {
 // Elementwise
 //===----------------------------------------------------------------------===//
 
-/// Applies `fn` to the elements of two constants; a splat stays a splat.
-template <typename AttrT, typename Fn>
-static Attribute foldElements(DenseElementsAttr lhs, DenseElementsAttr rhs,
-                              Fn &&fn) {
-  using Value = typename AttrT::ValueType;
-  if (lhs.isSplat() && rhs.isSplat())
-    return DenseElementsAttr::get(
-        lhs.getType(),
-        fn(lhs.getSplatValue<Value>(), rhs.getSplatValue<Value>()));
-  if (lhs.getNumElements() > kMaxFoldedElements)
-    return {};
-  SmallVector<Value> values;
-  for (auto [a, b] : llvm::zip(lhs.getValues<Value>(), rhs.getValues<Value>()))
-    values.push_back(fn(a, b));
-  return DenseElementsAttr::get(lhs.getType(), values);
-}
-
 template <typename FloatFn, typename IntFn>
 static Attribute foldBinary(ArrayRef<Attribute> operands, FloatFn &&floatFn,
                             IntFn &&intFn) {
   DenseElementsAttr lhs = asDense(operands[0]), rhs = asDense(operands[1]);
   if (!lhs || !rhs || lhs.getType() != rhs.getType() || lhs.empty())
     return {};
+  bool isSplat = lhs.isSplat() && rhs.isSplat();
+  if (!isSplat && lhs.getNumElements() > kMaxFoldedElements)
+    return {};
   Type element = lhs.getElementType();
   // Small formats may lack zero or infinity; they are not worth special rules.
   if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 16)
     return {};
   if (isa<FloatType>(element))
-    return foldElements<FloatAttr>(lhs, rhs, floatFn);
+    return constFoldBinaryOp<FloatAttr>(operands, lhs.getType(), floatFn);
   if (isa<IntegerType>(element)) {
     bool isUnsigned =
         element.isUnsignedInteger() || element.isSignlessInteger(1);
-    return foldElements<IntegerAttr>(lhs, rhs,
-                                     [&](const APInt &a, const APInt &b) {
-                                       return intFn(a, b, isUnsigned);
-                                     });
+    return constFoldBinaryOp<IntegerAttr>(operands, lhs.getType(),
+                                          [&](const APInt &a, const APInt &b) {
+                                            return intFn(a, b, isUnsigned);
+                                          });
   }
   return {};
 }
