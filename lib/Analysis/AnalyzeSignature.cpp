@@ -454,6 +454,8 @@ FailureOr<Signature> SignatureAnalyzer::run() {
     if (failed(findLoss()))
       return failure();
     dropOutputs();
+    if (argsAreNamed && resultsAreNamed)
+      pairInitialTrees();
     findStateKinds();
     if (failed(checkThatStateChanges()))
       return failure();

@@ -19,6 +19,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include <map>
 #include <set>
 
 namespace mlir {
@@ -104,6 +105,19 @@ private:
   bool pairsAreInOrder();
   bool areAlike(ArrayRef<unsigned> results);
   void pairNamesakes();
+  /// Arguments or results by their path, or by that below a root.
+  using Leaves = std::map<std::string, unsigned>;
+  /// The initial values below a root, and the arguments that take them;
+  /// `isWhole` if that is all of the root's arguments.
+  struct InitialTree {
+    std::map<std::string, Type> types;
+    Leaves arguments;
+    bool isWhole = true;
+  };
+  bool containsGradient(unsigned result);
+  bool mayReplaceTree(const InitialTree &tree, const Leaves &results,
+                      StringRef prefix);
+  void pairInitialTrees();
   void pairByPlace();
   LogicalResult checkFrozen();
   bool areToldApart(unsigned arg, unsigned result) const;

@@ -193,16 +193,16 @@ void Analyzer::findForwardSlice() {
 /// Adds the forward pass of losses that are not returned, which are only
 /// visible by their gradients. If the returned losses do not read a parameter,
 /// the first dot that does belongs to the forward pass, because the dots of the
-/// backward pass depend on it. (A weight may be computed again for the backward
-/// pass, for instance gathered from several ranks.)
+/// backward pass depend on it. (Both passes may read other weights of one
+/// parameter: a transposed convolution reads its kernel reversed.)
 void Analyzer::addForwardOfOtherLosses() {
-  DenseSet<unsigned> read;
-  SmallVector<std::pair<unsigned, stablehlo::DotGeneralOp>> first;
-  auto forEachWeight = [&](Operation *op, function_ref<void(unsigned)> visit) {
+  DenseSet<Value> read;
+  llvm::MapVector<Value, stablehlo::DotGeneralOp> first;
+  auto forEachParameter = [&](Operation *op, function_ref<void(Value)> visit) {
     for (Value operand : op->getOperands()) {
       Value root = views.getViewRoot(operand, op);
       if (origins.get(root) == Origin::Weight && isTrained(root))
-        visit(numbers.get(root));
+        visit(origins.getParameter(root));
     }
   };
   // What only makes another weight of a parameter does not use it yet.
@@ -215,21 +215,18 @@ void Analyzer::addForwardOfOtherLosses() {
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (forwardSlice.contains(op)) {
       if (usesWeights(op))
-        forEachWeight(op, [&](unsigned number) { read.insert(number); });
+        forEachParameter(op, [&](Value parameter) { read.insert(parameter); });
       return;
     }
     auto dot = dyn_cast<stablehlo::DotGeneralOp>(op);
     if (!dot || isInnerProduct(dot))
       return;
-    forEachWeight(dot, [&](unsigned number) {
-      if (llvm::none_of(first,
-                        [&](auto &entry) { return entry.first == number; }))
-        first.push_back({number, dot});
-    });
+    forEachParameter(dot,
+                     [&](Value parameter) { first.insert({parameter, dot}); });
   });
   SmallVector<Value> roots;
-  for (auto [number, dot] : first)
-    if (!read.contains(number))
+  for (auto [parameter, dot] : first)
+    if (!read.contains(parameter))
       roots.push_back(dot->getResult(0));
   forwardSlice.insert_range(getSlice(roots, /*throughSteps=*/false));
 }
@@ -620,8 +617,8 @@ void Analyzer::classifyWithWeight(unsigned index) {
   }
   if (!forward && same.empty()) {
     info.role = DotRole::Other;
-    info.why = "not a linear layer: reads a parameter of which no forward dot "
-               "is one";
+    info.why = "not a linear layer: reads a parameter, but not in the forward "
+               "pass, nor as the weight of a layer";
     return;
   }
 

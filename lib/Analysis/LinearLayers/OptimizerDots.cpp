@@ -5,16 +5,20 @@
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Support/Shapes.h"
 
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
 
+/// Returns whether an argument is an array that an optimizer may keep. A number
+/// may as well be a factor of the loss, which all of the backward pass reads.
 static bool isMoment(BlockArgument arg) {
   std::optional<StateKind> kind = stateKindOf(arg);
-  return kind == StateKind::Moment1 || kind == StateKind::Moment2 ||
-         kind == StateKind::Other;
+  return (kind == StateKind::Moment1 || kind == StateKind::Moment2 ||
+          kind == StateKind::Other) &&
+         tensorOf(arg).getRank() > 0;
 }
 
 llvm::DenseSet<Operation *>

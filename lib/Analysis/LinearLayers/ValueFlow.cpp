@@ -222,7 +222,7 @@ Value Views::getViewSource(Value value, Operation *user) const {
     return source;
   Operation *op = value.getDefiningOp();
   if (isa<stablehlo::BroadcastInDimOp, stablehlo::SliceOp,
-          stablehlo::DynamicSliceOp>(op))
+          stablehlo::DynamicSliceOp, stablehlo::ReverseOp>(op))
     return op->getOperand(0);
   return nullptr;
 }

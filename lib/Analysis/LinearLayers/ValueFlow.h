@@ -76,7 +76,8 @@ public:
   /// Returns the source with the same elements, perhaps rounded, rescaled or
   /// stored in between.
   Value getSameElementsSource(Value value, Operation *user) const;
-  /// Returns the source of a view; looks through slices and broadcasts, too.
+  /// Returns the source of a view; looks through slices, broadcasts and
+  /// reversals, too: the kernel of a transposed convolution is reversed.
   Value getViewSource(Value value, Operation *user) const;
 
   /// Return the value and its sources, from `value` to its root.

@@ -23,6 +23,8 @@ std::optional<double> fp8::constantOf(Value value) {
   if (auto number = dyn_cast_or_null<FloatAttr>(splat))
     return number.getValueAsDouble();
   auto number = dyn_cast_or_null<IntegerAttr>(splat);
+  if (number && number.getType().isInteger(1))
+    return number.getValue().getZExtValue(); // true is 1
   if (number && number.getType().isSignlessInteger())
     return number.getValue().getSExtValue();
   return std::nullopt;

@@ -35,3 +35,33 @@ func.func public @main(
   %w1 = stablehlo.subtract %w, %0#0 : tensor<3x16x16xf32>
   return %w1, %m1, %loss : tensor<3x16x16xf32>, tensor<3x16x16xf32>, tensor<f32>
 }
+
+// A scale of the loss is state, too, and all of the backward pass follows from
+// it, but nothing there is a dot of the optimizer.
+func.func public @scaled(
+    %w: tensor<16x16xf32> {fp8.role = "state", fp8.kind = "parameter", fp8.path = "w"},
+    %scale: tensor<f32> {fp8.role = "state", fp8.kind = "other", fp8.path = "scale"},
+    %a: tensor<2x8x16xf32> {fp8.role = "batch", fp8.path = "a"})
+    -> (tensor<16x16xf32> {fp8.state = "w"}, tensor<f32> {fp8.state = "scale"}, tensor<f32> {fp8.kind = "loss"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %two = stablehlo.constant dense<2.0> : tensor<f32>
+  // expected-remark @+1 {{forward of w}}
+  %q = stablehlo.dot_general %a, %w, contracting_dims = [2] x [0]
+      : (tensor<2x8x16xf32>, tensor<16x16xf32>) -> tensor<2x8x16xf32>
+  // expected-remark @+1 {{high_precision: attention (batch 2, M 8, N 8, K 16; bf16 x bf16): attention: a batched product of two activations}}
+  %s = stablehlo.dot_general %q, %a, batching_dims = [0] x [0], contracting_dims = [2] x [2]
+      : (tensor<2x8x16xf32>, tensor<2x8x16xf32>) -> tensor<2x8x8xf32>
+  %e = stablehlo.exponential %s : tensor<2x8x8xf32>
+  %loss = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<2x8x8xf32>, tensor<f32>) -> tensor<f32>
+  %wide = stablehlo.broadcast_in_dim %scale, dims = [] : (tensor<f32>) -> tensor<2x8x8xf32>
+  %ds = stablehlo.multiply %wide, %e : tensor<2x8x8xf32>
+  // expected-remark @+1 {{high_precision: attention (batch 2, M 8, N 16, K 8; bf16 x bf16): attention: a batched product of two activations}}
+  %dq = stablehlo.dot_general %ds, %a, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+      : (tensor<2x8x8xf32>, tensor<2x8x16xf32>) -> tensor<2x8x16xf32>
+  // expected-remark @+1 {{wgrad of w}}
+  %g = stablehlo.dot_general %a, %dq, contracting_dims = [0, 1] x [0, 1]
+      : (tensor<2x8x16xf32>, tensor<2x8x16xf32>) -> tensor<16x16xf32>
+  %w1 = stablehlo.subtract %w, %g : tensor<16x16xf32>
+  %scale1 = stablehlo.multiply %scale, %two : tensor<f32>
+  return %w1, %scale1, %loss : tensor<16x16xf32>, tensor<f32>, tensor<f32>
+}

@@ -23,7 +23,7 @@ func.func public @donated(%w: tensor<4x3xf32> {tf.aliasing_output = 0 : i32}, %c
 #params = loc("params")
 #code = loc("code")
 #x = loc("x")
-// expected-error @+1 {{ambiguous state: 'code' is frozen, or replaced by one of result[1]; choose with a state or role option}}
+// expected-error @+1 {{ambiguous state: 'code' is frozen, or replaced by result[1]; choose with the option 'states' or 'roles' (fp8-run: --state code=result[1] or --role code=frozen)}}
 func.func public @kept(%w: tensor<4x3xf32> loc(#params), %code: tensor<2x3xf32> loc(#code), %x: tensor<2x4xf32> loc(#x)) -> (tensor<4x3xf32> {jax.result_info = "result[0]"}, tensor<2x3xf32> {jax.result_info = "result[1]"}, tensor<f32> {jax.result_info = "result[2]"}) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %h = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>

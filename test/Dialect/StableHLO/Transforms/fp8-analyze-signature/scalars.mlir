@@ -24,7 +24,7 @@ func.func public @main(%w: tensor<4x3xf32>, %first: tensor<i1>, %x: tensor<2x4xf
 
 // A rate may be constant and what follows from it the size of the update, or
 // the next rate.
-// expected-error @+1 {{ambiguous state: 'arg1' is constant, or replaced by one of result1; choose with a state or role option}}
+// expected-error @+1 {{ambiguous state: 'arg1' is constant, or replaced by result1; choose with the option 'states' or 'roles' (fp8-run: --state arg1=result1 or --role arg1=constant)}}
 func.func public @main(%w: tensor<4x3xf32>, %rate: tensor<f32>, %x: tensor<2x4xf32>, %y: tensor<2x3xf32>) -> (tensor<4x3xf32>, tensor<f32>, tensor<f32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %z = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
@@ -65,7 +65,7 @@ func.func public @main(%w: tensor<4x3xf32>, %rate: tensor<f32>, %scale: tensor<f
 
 // A loss with some tolerance is what the next one is compared with: a place in a
 // tuple does not say that it is a metric.
-// expected-error @+1 {{ambiguous state: 'last' is constant, or replaced by one of result[1]; choose with a state or role option}}
+// expected-error @+1 {{ambiguous state: 'last' is constant, or replaced by result[1]; choose with the option 'states' or 'roles' (fp8-run: --state last=result[1] or --role last=constant)}}
 func.func public @main(%w: tensor<4x3xf32> loc("p['w']"), %last: tensor<f32> loc("last"), %x: tensor<2x4xf32> loc("x"), %y: tensor<2x3xf32> loc("y")) -> (tensor<4x3xf32> {jax.result_info = "result[0]['w']"}, tensor<f32> {jax.result_info = "result[1]"}, tensor<f32> {jax.result_info = "result[2]"}) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %slow = stablehlo.constant dense<0.1> : tensor<f32>
