@@ -385,6 +385,12 @@ def zero_rows(q, k, v, extra):
     return jnp.einsum("bhqk,bkhd->bqhd", jnp.where(extra["mask"], weights, 0.0), v)
 
 
+def masked_softmax(q, k, v, extra):
+    """The sum of a row without any key is zero, and its weights are chosen to be."""
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k)
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, axis=-1, where=extra["mask"]), v)
+
+
 def biases(random):
     return {"bias": random.standard_normal((HEADS, QUERIES, KEYS)).astype(np.float32)}
 
@@ -576,6 +582,7 @@ CASES = {
     "packed": Case(packed, extra=segments),
     "mask": Case(given_mask, extra=masks),
     "zero rows": Case(zero_rows, extra=masks),
+    "masked softmax": Case(masked_softmax, extra=masks),
     "bias": Case(given_bias, extra=biases),
     # A bias with a gradient: its sum over the batch is an op of its own. Sums over queries or keys are not.
     "learned bias": Case(given_bias, parameters=learned((HEADS, QUERIES, KEYS)), backward=2),

@@ -26,6 +26,7 @@
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -179,6 +180,64 @@ bool collectStackWrites(OpOperand &use, const LinearLayers &layers,
   return found;
 }
 
+/// Whether `isFound` is true for a value that `value` is computed from element
+/// by element, or for itself. Looks through ops of which `passes` is true.
+bool anySource(Value value, llvm::function_ref<bool(Operation *)> passes,
+               llvm::function_ref<bool(Value)> isFound) {
+  llvm::SetVector<Value> sources;
+  sources.insert(value);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (isFound(sources[i]))
+      return true;
+    if (Operation *op = sources[i].getDefiningOp();
+        op && (stablehlo::worksByElement(op) || isLayout(op) || passes(op)))
+      sources.insert_range(op->getOperands());
+  }
+  return false;
+}
+
+/// Whether `value` is the result of a dot, scaled, masked or in another layout.
+bool comesFromDot(Value value) {
+  return anySource(
+      value, [](Operation *) { return false; },
+      [&](Value source) {
+        return source.getDefiningOp<stablehlo::DotGeneralOp>() &&
+               numElements(source) == numElements(value);
+      });
+}
+
+/// Whether `use` is a bias of scores, which the backward pass computes again:
+/// the exponential makes the absolute error of a score the relative error of a
+/// weight, and sums of rows belong to the exact scores.
+bool isAddedToScores(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (isa<stablehlo::AddOp, stablehlo::SubtractOp>(user))
+    return comesFromDot(user->getOperand(1 - use.getOperandNumber()));
+  return (isLayout(user) || isa<stablehlo::BroadcastInDimOp>(user)) &&
+         llvm::any_of(getLayoutResult(use).getUses(), isAddedToScores);
+}
+
+/// Whether a constant has a finite number that would be infinite in bf16.
+bool exceedsBF16(DenseFPElementsAttr numbers) {
+  return llvm::any_of(numbers.getValues<APFloat>(), [](APFloat number) {
+    bool losesInfo, isFinite = number.isFinite();
+    number.convert(APFloat::BFloat(), APFloat::rmNearestTiesToEven, &losesInfo);
+    return isFinite && !number.isFinite();
+  });
+}
+
+/// Whether `value` follows from such a constant: masks add the lowest number of
+/// f32.
+bool mayExceedBF16(Value value) {
+  return anySource(
+      value, [](Operation *op) { return isa<stablehlo::BroadcastInDimOp>(op); },
+      [](Value source) {
+        DenseFPElementsAttr numbers;
+        return matchPattern(source, m_Constant(&numbers)) &&
+               exceedsBF16(numbers);
+      });
+}
+
 class Saver {
 public:
   Saver(func::FuncOp function, const LinearLayers &layers,
@@ -195,6 +254,11 @@ private:
   void addUnary(Value value, DenseSet<Value> &values);
   bool isDerivable(Value value);
   bool isAvailable(Value operand, Value result);
+  bool isArgument(Value value) {
+    return llvm::is_contained(function.getArguments(), value);
+  }
+  bool isExact(Value value);
+  Value inRangeOfBF16(Value value);
   std::optional<SavedFormat> getForm(Value value) const;
   Value restore(Value value, Operation *reader, bool isStacked);
   Value addBarrier(Value narrow);
@@ -207,12 +271,14 @@ private:
   OpBuilder builder;
   Rounder rounder;
   llvm::SetVector<Value> saved;
+  /// Saved values that are stored as they are: biases of scores.
+  DenseSet<Value> exact;
   /// The inputs of norms and of gated units, with the values related to them.
   DenseSet<Value> ofNorms, ofGatedUnits;
   /// The number of ops that compute a value from saved ones; 0 if that is not
   /// possible.
   DenseMap<Value, unsigned> derivable;
-  DenseMap<Value, Value> payloads, barriers;
+  DenseMap<Value, Value> payloads, barriers, clampedValues;
   /// The number of elements of the largest saved operand of a dot.
   int64_t largestOperand = 0;
 };
@@ -305,10 +371,20 @@ void Saver::findGatedUnits() {
 /// backward pass.
 bool Saver::isAvailable(Value operand, Value result) {
   Operation *def = operand.getDefiningOp();
-  return saved.contains(operand) ||
+  return saved.contains(operand) || isArgument(operand) ||
          numElements(operand) * kSmallPart <= numElements(result) ||
          isa_and_nonnull<stablehlo::ConstantOp, stablehlo::IotaOp>(def) ||
          isDerivable(operand);
+}
+
+/// Whether the backward pass reads a value, or computes it again, without
+/// anything that is rounded.
+bool Saver::isExact(Value value) {
+  if (saved.contains(value) && !exact.contains(value))
+    return false;
+  return !isDerivable(value) ||
+         llvm::all_of(value.getDefiningOp()->getOperands(),
+                      [&](Value operand) { return isExact(operand); });
 }
 
 bool Saver::isDerivable(Value value) {
@@ -370,6 +446,25 @@ Value Saver::addBarrier(Value narrow) {
                                barrier->getResult(1));
 }
 
+/// Returns a value with the nearest numbers that bf16 has for those beyond its
+/// range.
+Value Saver::inRangeOfBF16(Value value) {
+  Value &clamped = clampedValues[value];
+  if (clamped)
+    return clamped;
+  builder.setInsertionPointAfterValue(value);
+  RankedTensorType scalar = tensorOf(value).clone(ArrayRef<int64_t>());
+  auto bound = [&](bool isLow) {
+    APFloat number = APFloat::getLargest(APFloat::BFloat(), isLow);
+    return stablehlo::makeSplat(builder, value.getLoc(), scalar,
+                                builder.getFloatAttr(scalar.getElementType(),
+                                                     number.convertToDouble()));
+  };
+  Value low = bound(/*isLow=*/true), high = bound(/*isLow=*/false);
+  return clamped = stablehlo::ClampOp::create(
+             builder, value.getLoc(), value.getType(), low, value, high);
+}
+
 /// Makes the value that `reader` reads instead of a saved one.
 Value Saver::restore(Value value, Operation *reader, bool isStacked) {
   auto type = cast<RankedTensorType>(value.getType());
@@ -399,9 +494,11 @@ Value Saver::restore(Value value, Operation *reader, bool isStacked) {
   // Sums of rows take little memory, and many values are computed from each.
   if (type.getNumElements() * kSmallPart <= largestOperand)
     return value;
-  if (compute.saved != ComputeFormat::BF16 || !type.getElementType().isF32())
+  if (compute.saved != ComputeFormat::BF16 || !type.getElementType().isF32() ||
+      exact.contains(value))
     return isStacked || isa<BlockArgument>(value) ? value : addBarrier(value);
-  Value narrow = rounder.get(value);
+  Value narrow =
+      rounder.get(mayExceedBF16(value) ? inRangeOfBF16(value) : value);
   if (!isStacked && !isa<BlockArgument>(narrow))
     narrow = addBarrier(narrow);
   builder.setInsertionPoint(reader);
@@ -414,7 +511,7 @@ Value Saver::derive(Value value, Operation *reader, IRMapping &known) {
     return copy;
   Operation *def = value.getDefiningOp();
   Value result = value;
-  if (isDerivable(value)) {
+  if (isDerivable(value) && (!exact.contains(value) || isExact(value))) {
     IRMapping operands;
     for (Value operand : def->getOperands())
       operands.map(operand, derive(operand, reader, known));
@@ -510,12 +607,15 @@ void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
   SmallVector<OpOperand *> uses;
   llvm::SetVector<OpOperand *> writes;
   for (OpOperand *use : layers.getSavedUses()) {
-    if (feedsQuantizedDots(*use, isQuantized))
+    // Arguments are there in any case.
+    if (isArgument(use->get()) || feedsQuantizedDots(*use, isQuantized))
       continue;
     if (collectStackWrites(*use, layers, writes) || isComparedEqual(*use))
       continue;
     uses.push_back(use);
     saved.insert(use->get());
+    if (isAddedToScores(*use))
+      exact.insert(use->get());
   }
   findLargestOperand();
   if (compute.savedNorms != SavedFormat::Same)

@@ -15,6 +15,7 @@
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 
 #include "mlir/IR/Builders.h"
@@ -125,6 +126,8 @@ struct DividedDot {
   unsigned number;
   /// The use of the quotient among the ops between it and the dot.
   OpOperand *quotient;
+  /// Whether one of these ops is a selection, which may choose zeros.
+  bool isSelected;
 
   stablehlo::DivOp division() const {
     return quotient->get().getDefiningOp<stablehlo::DivOp>();
@@ -171,13 +174,15 @@ static bool mayFollow(stablehlo::DivOp division, Dot dot, unsigned number) {
 std::optional<DividedDot> DeferDivision::findDivision(Dot dot) {
   for (unsigned number : {0, 1}) {
     OpOperand *use = &dot->getOpOperand(number);
+    bool isSelected = false;
     while (use) {
       Operation *op = use->get().getDefiningOp();
       if (!op || !op->hasOneUse())
         break;
       auto division = dyn_cast<stablehlo::DivOp>(op);
       if (division && mayFollow(division, dot, number))
-        return DividedDot{dot, number, use};
+        return DividedDot{dot, number, use, isSelected};
+      isSelected |= isa<stablehlo::SelectOp>(op);
       use = proportionalOperand(op);
     }
   }
@@ -200,6 +205,21 @@ static SmallVector<int64_t> placesOfDivisor(const DividedDot &divided,
     places.push_back(place);
   }
   return places;
+}
+
+/// Returns the divisors of rows, and one in place of zero and NaN. These are
+/// sums of rows without keys: a selection of zeros behind the division makes
+/// such a row zero, and so must be the quotient of its sums, which are zero.
+static Value withoutZeros(OpBuilder &builder, Location loc, Value divisor) {
+  RankedTensorType type = tensorOf(divisor);
+  auto number = [&](double value) {
+    return stablehlo::makeSplat(
+        builder, loc, type, builder.getFloatAttr(type.getElementType(), value));
+  };
+  Value isPositive = stablehlo::CompareOp::create(
+      builder, loc, divisor, number(0), stablehlo::ComparisonDirection::GT);
+  return stablehlo::SelectOp::create(builder, loc, isPositive, divisor,
+                                     number(1));
 }
 
 void DeferDivision::defer(const DividedDot &divided) {
@@ -228,8 +248,11 @@ void DeferDivision::defer(const DividedDot &divided) {
                : stablehlo::ConvertOp::create(builder, loc, type, value);
   };
   Value result = last->getResult(0);
+  Value sums = convert(divisor.getOperand(), element);
+  if (divided.isSelected)
+    sums = withoutZeros(builder, loc, sums);
   Value row = stablehlo::BroadcastInDimOp::create(
-      builder, loc, result.getType(), convert(divisor.getOperand(), element),
+      builder, loc, result.getType(), sums,
       builder.getDenseI64ArrayAttr(placesOfDivisor(divided, last)));
   Value quotient = stablehlo::DivOp::create(builder, loc, result, row);
   Value output = convert(quotient, rounded);

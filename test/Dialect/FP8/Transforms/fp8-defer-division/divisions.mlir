@@ -74,13 +74,20 @@ func.func @rounded(%q: tensor<2x32x8xf32>, %k: tensor<2x32x8xf32>, %v: tensor<2x
 
 // -----
 
-// A dropout keeps some weights, times a constant.
+// A dropout keeps some weights, times a constant. If it keeps none of a row whose
+// sum is zero or NaN, the result is zero.
 // CHECK-LABEL: @dropout
 // CHECK: %[[E:.*]] = stablehlo.exponential
+// CHECK: %[[L:.*]] = stablehlo.reduce(%[[E]]
 // CHECK: %[[W:.*]] = stablehlo.multiply %[[E]],
 // CHECK: %[[KEPT:.*]] = stablehlo.select %{{.*}}, %[[W]],
 // CHECK: %[[DOT:.*]] = stablehlo.dot_general %[[KEPT]],
-// CHECK: stablehlo.divide %[[DOT]],
+// CHECK: %[[ZERO:.*]] = stablehlo.constant dense<0.000000e+00>
+// CHECK: %[[POSITIVE:.*]] = stablehlo.compare GT, %[[L]], %[[ZERO]]
+// CHECK: %[[ONE:.*]] = stablehlo.constant dense<1.000000e+00>
+// CHECK: %[[SUMS:.*]] = stablehlo.select %[[POSITIVE]], %[[L]], %[[ONE]]
+// CHECK: %[[ROWS:.*]] = stablehlo.broadcast_in_dim %[[SUMS]],
+// CHECK: stablehlo.divide %[[DOT]], %[[ROWS]]
 func.func @dropout(%q: tensor<2x32x8xf32>, %k: tensor<2x32x8xf32>, %v: tensor<2x32x8xf32>, %drop: tensor<2x32x32xi1>) -> tensor<2x32x8xf32> {
   %0 = fp8.attention %q, %k, %v, %drop : (tensor<2x32x8xf32>, tensor<2x32x8xf32>, tensor<2x32x8xf32>, tensor<2x32x32xi1>) -> tensor<2x32x8xf32> {
   ^bb0(%a: tensor<2x32x8xf32>, %b: tensor<2x32x8xf32>, %c: tensor<2x32x8xf32>, %mask: tensor<2x32x32xi1>):
