@@ -391,6 +391,12 @@ def masked_softmax(q, k, v, extra):
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, axis=-1, where=extra["mask"]), v)
 
 
+def normalized(q, k, v, extra):
+    """A norm along each head of the output, as differential attention has it: its sums are of no softmax."""
+    out = causal(q, k, v, extra)
+    return out * jax.lax.rsqrt(jnp.mean(jnp.square(out), axis=-1, keepdims=True) + 1e-2)
+
+
 def biases(random):
     return {"bias": random.standard_normal((HEADS, QUERIES, KEYS)).astype(np.float32)}
 
@@ -583,6 +589,7 @@ CASES = {
     "mask": Case(given_mask, extra=masks),
     "zero rows": Case(zero_rows, extra=masks),
     "masked softmax": Case(masked_softmax, extra=masks),
+    "normalized heads": Case(normalized),
     "bias": Case(given_bias, extra=biases),
     # A bias with a gradient: its sum over the batch is an op of its own. Sums over queries or keys are not.
     "learned bias": Case(given_bias, parameters=learned((HEADS, QUERIES, KEYS)), backward=2),

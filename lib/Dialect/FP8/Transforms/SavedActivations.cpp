@@ -206,13 +206,31 @@ bool comesFromDot(Value value) {
       });
 }
 
+/// Whether an exponential reads `value`, or what is computed from it element by
+/// element.
+bool feedsExponential(Value value) {
+  llvm::SetVector<Value> values;
+  values.insert(value);
+  for (size_t i = 0; i < values.size(); ++i)
+    for (Operation *user : values[i].getUsers()) {
+      if (isa<stablehlo::ExpOp>(user))
+        return true;
+      if (stablehlo::worksByElement(user) || isLayout(user))
+        values.insert_range(user->getResults());
+    }
+  return false;
+}
+
 /// Whether `use` is a bias of scores, which the backward pass computes again:
 /// the exponential makes the absolute error of a score the relative error of a
 /// weight, and sums of rows belong to the exact scores.
 bool isAddedToScores(OpOperand &use) {
   Operation *user = use.getOwner();
-  if (isa<stablehlo::AddOp, stablehlo::SubtractOp>(user))
-    return comesFromDot(user->getOperand(1 - use.getOperandNumber()));
+  if (isa<stablehlo::AddOp, stablehlo::SubtractOp>(user)) {
+    Value other = user->getOperand(1 - use.getOperandNumber());
+    return other != use.get() && comesFromDot(other) &&
+           feedsExponential(user->getResult(0));
+  }
   return (isLayout(user) || isa<stablehlo::BroadcastInDimOp>(user)) &&
          llvm::any_of(getLayoutResult(use).getUses(), isAddedToScores);
 }

@@ -123,6 +123,7 @@ private:
 
   Labels rootsOf(Value value) const;
   LabelSet rootSet(ArrayRef<int> labels) const;
+  bool isNormOfOutput(const Scores &scores) const;
   std::optional<Scores> findSoftmax(int group, ArrayRef<Dot> dots,
                                     ArrayRef<stablehlo::ReduceOp> reductions);
   bool chooseDims(Scores &scores, Dot dot, const LabelSet &reduced);
@@ -301,6 +302,28 @@ bool ScoreFinder::chooseDims(Scores &scores, Dot dot, const LabelSet &reduced) {
   return false;
 }
 
+/// Whether the supposed scores are the output of an attention, and their sums
+/// those of a norm along each head: a dot makes them of another softmax's
+/// weights, and they have no exponential themselves.
+bool ScoreFinder::isNormOfOutput(const Scores &scores) const {
+  auto isExponential = [](Operation *op) {
+    return isa_and_nonnull<stablehlo::ExpOp>(op);
+  };
+  auto isWeight = [&](Value value) {
+    auto group = groupOf.find(value);
+    return group != groupOf.end() &&
+           llvm::any_of(opsOf.lookup(groups.find(group->second)),
+                        isExponential);
+  };
+  return llvm::none_of(scores.members,
+                       [&](Value member) {
+                         return isExponential(member.getDefiningOp());
+                       }) &&
+         llvm::any_of(scores.scoreDots, [&](Dot dot) {
+           return llvm::any_of(dot->getOperands(), isWeight);
+         });
+}
+
 /// Returns the softmax of a group. Of all reductions of rows or columns of a
 /// dot this is the first one that leaves no problem, or else the first one
 /// whose results are contracted; none if there is no such reduction.
@@ -320,7 +343,8 @@ ScoreFinder::findSoftmax(int group, ArrayRef<Dot> dots,
         continue;
       collectMembers(scores, group);
       checkUses(scores);
-      if (scores.scoreDots.empty() || scores.readers.empty())
+      if (scores.scoreDots.empty() || scores.readers.empty() ||
+          isNormOfOutput(scores))
         continue;
       if (scores.problem.empty())
         return scores;
