@@ -1003,9 +1003,11 @@ LogicalResult Propagation::visitWhile(stablehlo::WhileOp loop) {
   for (Value init : loop->getOperands())
     carries.push_back(layoutOf(init));
   auto turn = [&]() -> LogicalResult {
-    for (auto [index, carry] : llvm::enumerate(carries))
-      layouts[cond.getArgument(index)] = layouts[body.getArgument(index)] =
-          carry;
+    for (auto [index, carry] : llvm::enumerate(carries)) {
+      // (A reference into the map ends where the map grows.)
+      layouts[cond.getArgument(index)] = carry;
+      layouts[body.getArgument(index)] = carry;
+    }
     return failure(failed(visitBlock(cond)) || failed(visitBlock(body)));
   };
   // Layouts only gain information from one iteration to the next, except for
