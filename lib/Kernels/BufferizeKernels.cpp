@@ -13,7 +13,9 @@
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_BUFFERIZEKERNELS
@@ -36,6 +38,48 @@ func::FuncOp toFunction(KernelOp kernel, OpBuilder &builder) {
       func.setArgAttr(i, bufferization::BufferizationDialect::kWritableAttrName,
                       builder.getBoolAttr(false));
   return func;
+}
+
+/// Whether an op writes all elements of an operand that it writes to.
+bool writesAll(linalg::GenericOp op, OpOperand &init) {
+  AffineMap map = op.getMatchingIndexingMap(&init);
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  llvm::SmallBitVector seen(extents.size());
+  for (auto [expr, size] : llvm::zip(map.getResults(), shapeOf(init.get()))) {
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    if (!dim && size == 1)
+      continue;
+    if (!dim || seen.test(dim.getPosition()) ||
+        extents[dim.getPosition()] != size)
+      return false;
+    seen.set(dim.getPosition());
+  }
+  return true;
+}
+
+/// Copies values of which ops write a part, as those of a concatenation do, if
+/// they may not write them in place. Upstream takes such a value for one that
+/// is overwritten, and would leave out the rest.
+void copyPartlyWritten(func::FuncOp func) {
+  auto isReadOnly = [&](Value value) {
+    auto arg = dyn_cast<BlockArgument>(value);
+    return arg && arg.getOwner()->getParentOp() == func &&
+           func.getArgAttr(
+               arg.getArgNumber(),
+               bufferization::BufferizationDialect::kWritableAttrName);
+  };
+  func.walk([&](linalg::GenericOp op) {
+    for (OpOperand &init : op.getDpsInitsMutable()) {
+      Value value = init.get();
+      if (writesAll(op, init) || value.getDefiningOp<tensor::EmptyOp>() ||
+          (value.hasOneUse() && !isReadOnly(value)))
+        continue;
+      OpBuilder builder(op);
+      init.set(bufferization::AllocTensorOp::create(
+          builder, op.getLoc(), cast<RankedTensorType>(value.getType()),
+          /*dynamicSizes=*/ValueRange(), /*copy=*/value));
+    }
+  });
 }
 
 /// Gives `kernel` the body of its function on buffers. Drops the results, which
@@ -83,8 +127,10 @@ LogicalResult bufferizeKernels(ArrayRef<KernelOp> kernels, ModuleOp module) {
   OwningOpRef<ModuleOp> scratch(ModuleOp::create(module.getLoc()));
   OpBuilder builder = OpBuilder::atBlockBegin(scratch->getBody());
   SmallVector<func::FuncOp> functions;
-  for (KernelOp kernel : kernels)
+  for (KernelOp kernel : kernels) {
     functions.push_back(toFunction(kernel, builder));
+    copyPartlyWritten(functions.back());
+  }
   bufferization::OneShotBufferizationOptions options;
   options.bufferizeFunctionBoundaries = true;
   options.setFunctionBoundaryTypeConversion(
