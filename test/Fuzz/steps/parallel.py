@@ -60,7 +60,8 @@ def check_ranks(module, recipe, launcher):
             return [f"inseparable: {found.group()}"]
         raise
     module.run(recipe)
-    check_bits(module, recipe, ranks, "--set", "all_reduce.format=none")
+    for zero in (0, 1):
+        check_bits(module, recipe, ranks, "--set", "all_reduce.format=none", "--zero", zero)
     notes = ["draws for rows"] if draws_for_rows(module) else []
     for wire in ("bf16", "f8E4M3FN"):
         log = module.run(recipe, out=f"{recipe}-{wire}", settings=["--set", f"all_reduce.format={wire}", "--zero", 1], ranks=ranks)
