@@ -77,19 +77,22 @@ static void forEachSource(Value value, const ValueSet &carried,
   forEachSource(value, visit);
 }
 
+bool fp8::forEachCarry(OpOperand &use, function_ref<void(Value)> visit) {
+  Operation *op = use.getOwner();
+  unsigned i = use.getOperandNumber();
+  if (!isa<stablehlo::WhileOp, stablehlo::OptimizationBarrierOp>(op))
+    return false;
+  visit(op->getResult(i));
+  for (Region &region : op->getRegions())
+    visit(region.getArgument(i));
+  return true;
+}
+
 void fp8::forEachPassage(OpOperand &use, function_ref<void(Value)> visit) {
   Operation *op = use.getOwner();
   unsigned i = use.getOperandNumber();
-  if (isa<stablehlo::WhileOp>(op)) {
-    visit(op->getResult(i));
-    for (Region &region : op->getRegions())
-      visit(region.getArgument(i));
+  if (forEachCarry(use, visit))
     return;
-  }
-  if (isa<stablehlo::OptimizationBarrierOp>(op)) {
-    visit(op->getResult(i));
-    return;
-  }
   if (op->hasTrait<OpTrait::IsTerminator>()) {
     Operation *parent = op->getParentOp();
     if (stablehlo::isBranch(parent))

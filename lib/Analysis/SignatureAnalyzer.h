@@ -114,6 +114,8 @@ private:
     Leaves arguments;
     bool isWhole = true;
   };
+  bool containsGradientOf(Value argument, const Gradients::Factors &partners,
+                          const Chain &chain);
   bool containsGradient(unsigned result);
   bool mayReplaceTree(const InitialTree &tree, const Leaves &results,
                       StringRef prefix);

@@ -367,6 +367,16 @@ void SignatureAnalyzer::checkHints() {
   });
 }
 
+/// Returns true if a chain contains the gradient of an argument.
+bool SignatureAnalyzer::containsGradientOf(Value argument,
+                                           const Gradients::Factors &partners,
+                                           const Chain &chain) {
+  return llvm::any_of(chain, [&](auto &entry) {
+    return !isa<BlockArgument>(entry.first) &&
+           gradients.evidence(argument, partners, entry.first) > 0;
+  });
+}
+
 /// Finds the gradients of arguments in the update chains of results.
 void SignatureAnalyzer::findLearning() {
   learnedBy.resize(signature.results.size());
@@ -387,10 +397,7 @@ void SignatureAnalyzer::findLearning() {
       Gradients::Factors &own = known->second;
       if (isNew)
         own = gradients.partnersOf(source);
-      if (llvm::none_of(chain, [&](auto &entry) {
-            return !isa<BlockArgument>(entry.first) &&
-                   gradients.evidence(source, own, entry.first) > 0;
-          }))
+      if (!containsGradientOf(source, own, chain))
         continue;
       learnedBy[r].push_back(*arg);
       learned.insert(*arg);
@@ -843,18 +850,13 @@ void SignatureAnalyzer::pairNamesakes() {
 /// Returns true if a result contains the gradient of an argument that another
 /// result replaces, as returned gradients and updates do.
 bool SignatureAnalyzer::containsGradient(unsigned result) {
-  for (const SignatureArg &arg : signature.args) {
-    if (!resultOfArg[arg.index] || arg.type != signature.results[result].type ||
-        !isFloat(arg.type))
-      continue;
+  const Chain &chain = chains.of(returned[result]);
+  return llvm::any_of(signature.args, [&](const SignatureArg &arg) {
     Value source = argument(arg.index);
-    Gradients::Factors partners = gradients.partnersOf(source);
-    if (llvm::any_of(chains.of(returned[result]), [&](auto &entry) {
-          return gradients.evidence(source, partners, entry.first) > 0;
-        }))
-      return true;
-  }
-  return false;
+    return resultOfArg[arg.index] && isFloat(arg.type) &&
+           arg.type == signature.results[result].type &&
+           containsGradientOf(source, gradients.partnersOf(source), chain);
+  });
 }
 
 /// Returns keys as text in which those of a front are a prefix.

@@ -62,15 +62,10 @@ static std::optional<int64_t> sizeByComparison(OpOperand &use) {
 /// Calls `visit` with the values that hold the same indices as `use`.
 static void followIndices(OpOperand &use, function_ref<void(Value)> visit) {
   Operation *op = use.getOwner();
-  unsigned i = use.getOperandNumber();
-  if (isa<stablehlo::WhileOp>(op)) {
-    visit(op->getResult(i));
-    for (Region &region : op->getRegions())
-      visit(region.getArgument(i));
-  } else if (isa<stablehlo::OptimizationBarrierOp>(op)) {
-    visit(op->getResult(i));
-  } else if (auto select = dyn_cast<stablehlo::SelectOp>(op)) {
-    if (i == 2 && wrapsNegatives(select))
+  if (forEachCarry(use, visit))
+    return;
+  if (auto select = dyn_cast<stablehlo::SelectOp>(op)) {
+    if (use.getOperandNumber() == 2 && wrapsNegatives(select))
       visit(op->getResult(0));
   } else if (isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp,
                  stablehlo::ReshapeOp, stablehlo::TransposeOp,

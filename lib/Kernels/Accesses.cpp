@@ -153,8 +153,7 @@ Strides fp8::stridesOfBuffer(Value buffer, ArrayRef<scf::ForOp> loops) {
 // Arguments of kernels
 //===----------------------------------------------------------------------===//
 
-/// Returns true if `op` writes every element of operand `init`.
-static bool writesAll(linalg::LinalgOp op, OpOperand &init) {
+bool fp8::writesAll(linalg::LinalgOp op, OpOperand &init) {
   AffineMap map = op.getMatchingIndexingMap(&init);
   auto type = cast<ShapedType>(init.get().getType());
   SmallVector<int64_t> extents = op.getStaticLoopRanges();

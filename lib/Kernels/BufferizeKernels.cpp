@@ -15,7 +15,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include "llvm/ADT/SmallBitVector.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_BUFFERIZEKERNELS
@@ -38,23 +37,6 @@ func::FuncOp toFunction(KernelOp kernel, OpBuilder &builder) {
       func.setArgAttr(i, bufferization::BufferizationDialect::kWritableAttrName,
                       builder.getBoolAttr(false));
   return func;
-}
-
-/// Whether an op writes all elements of an operand that it writes to.
-bool writesAll(linalg::GenericOp op, OpOperand &init) {
-  AffineMap map = op.getMatchingIndexingMap(&init);
-  SmallVector<int64_t> extents = op.getStaticLoopRanges();
-  llvm::SmallBitVector seen(extents.size());
-  for (auto [expr, size] : llvm::zip(map.getResults(), shapeOf(init.get()))) {
-    auto dim = dyn_cast<AffineDimExpr>(expr);
-    if (!dim && size == 1)
-      continue;
-    if (!dim || seen.test(dim.getPosition()) ||
-        extents[dim.getPosition()] != size)
-      return false;
-    seen.set(dim.getPosition());
-  }
-  return true;
 }
 
 /// Copies values of which ops write a part, as those of a concatenation do, if

@@ -49,6 +49,10 @@ std::optional<double> getNumber(Value value);
 /// Returns true if `value` repeats one element along a dimension.
 bool isSpreadAlong(Value value, int64_t dim);
 
+/// Calls `visit` with every value that `use` passes its value on to unchanged,
+/// if it is a carry of a loop or behind a barrier. Otherwise returns false.
+bool forEachCarry(OpOperand &use, llvm::function_ref<void(Value)> visit);
+
 /// Calls `visit` with every value that `use` passes its value on to unchanged:
 /// into a region, or out of one.
 void forEachPassage(OpOperand &use, llvm::function_ref<void(Value)> visit);

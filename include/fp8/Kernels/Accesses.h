@@ -11,6 +11,7 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 
@@ -45,6 +46,9 @@ std::optional<SmallVector<int64_t>> stridesOf(Value value,
 /// The same for the address of a buffer, in bytes.
 std::optional<SmallVector<int64_t>> stridesOfBuffer(Value buffer,
                                                     ArrayRef<scf::ForOp> loops);
+
+/// Returns true if `op` writes every element of operand `init`.
+bool writesAll(linalg::LinalgOp op, OpOperand &init);
 
 /// Returns how the body of a kernel accesses `argument`, a tensor or buffer.
 Access accessOf(BlockArgument argument);

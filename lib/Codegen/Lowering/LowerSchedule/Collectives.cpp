@@ -50,14 +50,14 @@ LLVM::GlobalOp ScheduleLowering::labelOf(Location loc, StringRef name,
 
 /// Creates a constant fp8_exchange.
 LLVM::GlobalOp ScheduleLowering::descriptionOf(StartExchangeOp op) {
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(module.getBody());
-  Location loc = op.getLoc();
   std::string name =
       (entryName() + "_exchange_" + Twine(*op.getNumber())).str();
   // Copies of an op in an unrolled loop have one description.
   if (auto known = module.lookupSymbol<LLVM::GlobalOp>(name))
     return known;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(module.getBody());
+  Location loc = op.getLoc();
   LLVM::GlobalOp label = labelOf(loc, name, op.getLabel());
   DenseIntElementsAttr ranks = op.getRanks();
   auto table = LLVM::GlobalOp::create(
@@ -66,74 +66,40 @@ LLVM::GlobalOp ScheduleLowering::descriptionOf(StartExchangeOp op) {
       /*isConstant=*/true, LLVM::Linkage::Internal, name + "_ranks",
       ranks.reshape(RankedTensorType::get({ranks.getNumElements()},
                                           builder.getI64Type())));
-  SmallVector<Type> fields{pointer};
-  fields.append(4, builder.getI64Type());
-  fields.push_back(pointer);
-  fields.append(2, builder.getI64Type());
-  auto structure =
-      LLVM::LLVMStructType::getLiteral(builder.getContext(), fields);
-  auto global =
-      LLVM::GlobalOp::create(builder, loc, structure, /*isConstant=*/true,
-                             LLVM::Linkage::Internal, name, Attribute());
-  builder.createBlock(&global.getInitializerRegion());
   MemRefType type = op.getInput().getType();
   int64_t bytes = byteSize(type);
   if (op.getKind() == ExchangeKind::AllToAll)
     bytes /= type.getDimSize(0);
   std::optional<int64_t> dtype = reducedTypeOf(type.getElementType());
-  Value values[] = {LLVM::AddressOfOp::create(builder, loc, label),
-                    constant(static_cast<int64_t>(op.getKind()), loc),
-                    constant(bytes, loc),
-                    constant(ranks.getType().getDimSize(0), loc),
-                    constant(ranks.getType().getDimSize(1), loc),
-                    LLVM::AddressOfOp::create(builder, loc, table),
-                    constant(dtype ? *dtype : -1, loc),
-                    constant(op.getSummed(), loc)};
-  Value value = LLVM::UndefOp::create(builder, loc, structure);
-  for (auto [index, field] : llvm::enumerate(values))
-    value = LLVM::InsertValueOp::create(builder, loc, value, field, index);
-  LLVM::ReturnOp::create(builder, loc, value);
-  return global;
+  return defineStructure(
+      name, loc,
+      {label, static_cast<int64_t>(op.getKind()), bytes,
+       ranks.getType().getDimSize(0), ranks.getType().getDimSize(1), table,
+       dtype ? *dtype : -1, static_cast<int64_t>(op.getSummed())});
 }
 
 /// Creates a constant fp8_all_reduce.
 LLVM::GlobalOp ScheduleLowering::descriptionOf(StartAllReduceOp op) {
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(module.getBody());
-  Location loc = op.getLoc();
   std::string name =
       (entryName() + "_all_reduce_" + Twine(*op.getNumber())).str();
   // Copies of an op in an unrolled loop have one description.
   if (auto known = module.lookupSymbol<LLVM::GlobalOp>(name))
     return known;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(module.getBody());
+  Location loc = op.getLoc();
   LLVM::GlobalOp label = labelOf(loc, name, op.getLabel());
   MemRefType type = op.getInput().getType();
-  SmallVector<Type> fields{pointer};
-  fields.append(6, builder.getI64Type());
-  auto structure =
-      LLVM::LLVMStructType::getLiteral(builder.getContext(), fields);
-  auto global =
-      LLVM::GlobalOp::create(builder, loc, structure, /*isConstant=*/true,
-                             LLVM::Linkage::Internal, name, Attribute());
-  builder.createBlock(&global.getInitializerRegion());
-  Value value = LLVM::UndefOp::create(builder, loc, structure);
-  auto set = [&](Value field, int64_t index) {
-    value = LLVM::InsertValueOp::create(builder, loc, value, field, index);
-  };
-  set(LLVM::AddressOfOp::create(builder, loc, label), 0);
   // The values of an owner travel as bytes.
   bool isOwners = op.getReduction() == Reduction::Owner;
-  int64_t numbers[] = {static_cast<int64_t>(op.getReduction()),
-                       static_cast<int64_t>(op.getWire()),
-                       isOwners ? FP8_DTYPE_I8
-                                : *reducedTypeOf(type.getElementType()),
-                       static_cast<int64_t>(op.getBlock().value_or(0)),
-                       isOwners ? byteSize(type) : type.getNumElements(),
-                       static_cast<int64_t>(op.getShard().value_or(0))};
-  for (auto [index, number] : llvm::enumerate(numbers))
-    set(constant(number, loc), index + 1);
-  LLVM::ReturnOp::create(builder, loc, value);
-  return global;
+  int64_t dtype =
+      isOwners ? FP8_DTYPE_I8 : *reducedTypeOf(type.getElementType());
+  return defineStructure(name, loc,
+                         {label, static_cast<int64_t>(op.getReduction()),
+                          static_cast<int64_t>(op.getWire()), dtype,
+                          static_cast<int64_t>(op.getBlock().value_or(0)),
+                          isOwners ? byteSize(type) : type.getNumElements(),
+                          static_cast<int64_t>(op.getShard().value_or(0))});
 }
 
 LogicalResult ScheduleLowering::lowerStart(StartAllReduceOp op) {

@@ -524,15 +524,42 @@ void ScheduleLowering::defineKernels() {
   builder.setInsertionPointToStart(module.getBody());
   Location loc = schedule.getLoc();
   auto type = LLVM::LLVMArrayType::get(pointer, kernels.size());
-  auto global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
-                                       LLVM::Linkage::Internal, kernelsName(),
-                                       Attribute());
+  defineConstant(type, kernels.size(), kernelsName(), loc,
+                 [&](size_t index) { return addressOf(kernels[index], loc); });
+}
+
+/// Defines a constant structure or array at the insertion point. `makeElement`
+/// makes each of its elements in the initializer.
+LLVM::GlobalOp
+ScheduleLowering::defineConstant(Type type, size_t size, StringRef name,
+                                 Location loc,
+                                 function_ref<Value(size_t)> makeElement) {
+  auto global =
+      LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
+                             LLVM::Linkage::Internal, name, Attribute());
   builder.createBlock(&global.getInitializerRegion());
   Value value = LLVM::UndefOp::create(builder, loc, type);
-  for (auto [index, symbol] : llvm::enumerate(kernels))
-    value = LLVM::InsertValueOp::create(builder, loc, value,
-                                        addressOf(symbol, loc), index);
+  for (size_t i = 0; i < size; ++i)
+    value = LLVM::InsertValueOp::create(builder, loc, value, makeElement(i), i);
   LLVM::ReturnOp::create(builder, loc, value);
+  return global;
+}
+
+LLVM::GlobalOp ScheduleLowering::defineStructure(StringRef name, Location loc,
+                                                 ArrayRef<Field> fields) {
+  SmallVector<Type> types;
+  for (const Field &field : fields)
+    types.push_back(std::holds_alternative<int64_t>(field)
+                        ? Type(builder.getI64Type())
+                        : pointer);
+  auto type = LLVM::LLVMStructType::getLiteral(builder.getContext(), types);
+  return defineConstant(
+      type, fields.size(), name, loc, [&](size_t index) -> Value {
+        if (const int64_t *number = std::get_if<int64_t>(&fields[index]))
+          return constant(*number, loc);
+        return LLVM::AddressOfOp::create(
+            builder, loc, std::get<LLVM::GlobalOp>(fields[index]));
+      });
 }
 
 //===----------------------------------------------------------------------===//

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include <variant>
 
 namespace mlir::fp8::lowering {
 
@@ -76,6 +77,9 @@ private:
   LogicalResult lowerRun(ArrayRef<LaunchOp> launches);
   void launchAll(const LaunchTable &table, Location loc);
   void defineKernels();
+  LLVM::GlobalOp defineConstant(Type type, size_t size, StringRef name,
+                                Location loc,
+                                function_ref<Value(size_t)> makeElement);
   int64_t numberOfKernel(Operation *symbol);
   LogicalResult lowerStart(StartAllReduceOp op);
   LogicalResult lowerStart(StartExchangeOp op);
@@ -85,6 +89,10 @@ private:
   FailureOr<OperandTables> tablesOf(Operation *op, ValueRange buffers);
   LLVM::GlobalOp descriptionOf(StartAllReduceOp op);
   LLVM::GlobalOp descriptionOf(StartExchangeOp op);
+  /// A field of a constant structure: an address or an i64.
+  using Field = std::variant<LLVM::GlobalOp, int64_t>;
+  LLVM::GlobalOp defineStructure(StringRef name, Location loc,
+                                 ArrayRef<Field> fields);
   LLVM::GlobalOp labelOf(Location loc, StringRef name,
                          std::optional<StringRef> label);
   FailureOr<Value> address(Operation *access, Value buffer);

@@ -25,9 +25,11 @@
 #include "fp8/Analysis/LinearLayers/GatedUnits.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/StableHLO/IR/Barriers.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Support/Shapes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -185,13 +187,14 @@ bool collectStackWrites(OpOperand &use, const LinearLayers &layers,
 bool anySource(Value value, llvm::function_ref<bool(Operation *)> passes,
                llvm::function_ref<bool(Value)> isFound) {
   llvm::SetVector<Value> sources;
-  sources.insert(value);
+  sources.insert(stablehlo::skipBarriers(value));
   for (size_t i = 0; i < sources.size(); ++i) {
     if (isFound(sources[i]))
       return true;
-    if (Operation *op = sources[i].getDefiningOp();
-        op && (stablehlo::worksByElement(op) || isLayout(op) || passes(op)))
-      sources.insert_range(op->getOperands());
+    Operation *op = sources[i].getDefiningOp();
+    if (op && (stablehlo::worksByElement(op) || isLayout(op) || passes(op)))
+      for (Value operand : op->getOperands())
+        sources.insert(stablehlo::skipBarriers(operand));
   }
   return false;
 }
@@ -212,11 +215,12 @@ bool feedsExponential(Value value) {
   llvm::SetVector<Value> values;
   values.insert(value);
   for (size_t i = 0; i < values.size(); ++i)
-    for (Operation *user : values[i].getUsers()) {
+    for (OpOperand &use : values[i].getUses()) {
+      Operation *user = use.getOwner();
       if (isa<stablehlo::ExpOp>(user))
         return true;
       if (stablehlo::worksByElement(user) || isLayout(user))
-        values.insert_range(user->getResults());
+        values.insert(getLayoutResult(use));
     }
   return false;
 }
