@@ -32,7 +32,7 @@ t.compile_jax_quickly()
 BATCH, QUERIES, KEYS, WIDTH, HEADS = 2, 24, 24, 16, 2
 RATE = 2.0**16
 # The number of layers in loops of each kind.
-STACKS = {"scan": 2, "remat": 2, "dropped": 2, "pairs": 4, "left over": 3}
+STACKS = {"scan": 2, "remat": 2, "dropped": 2, "pairs": 4, "left over": 3, "nested": 4}
 # How many of them an iteration has.
 UNROLL = {"pairs": 2, "left over": 2}
 
@@ -43,7 +43,8 @@ class Case:
     `heads` of queries and `kv_heads` of keys and values. `extra` makes other inputs of the step and
     `parameters` other parameters; both are in its argument `extra`.
     `forward` and `backward` are the numbers of attention ops expected in each pass.
-    `layers` says how several layers follow one another; the step has one layer without it."""
+    `layers` says how several layers follow one another; the step has one layer without it.
+    `saves` is the policy of `jax.checkpoint` that says what a layer saves; in nested loops, what an inner loop does."""
 
     attend: Callable
     heads: int = HEADS
@@ -55,6 +56,7 @@ class Case:
     backward: int = 1
     dtype: str = "float32"
     layers: str = ""
+    saves: Callable | None = None
     batch: int = BATCH
     parameters: Callable = lambda random: {}
     wide: bool = True
@@ -633,6 +635,11 @@ CASES = {
     "scan": Case(causal, layers="scan"),
     "scan with remat": Case(causal, layers="remat"),
     "unrolled": Case(causal, layers="unrolled", forward=2, backward=2),
+    "unrolled that saves dots": Case(causal, layers="unrolled", saves=jax.checkpoint_policies.dots_saveable, forward=2, backward=2),
+    "unrolled that saves everything": Case(causal, layers="unrolled", saves=jax.checkpoint_policies.everything_saveable, forward=2, backward=2),
+    "scan that saves dots": Case(causal, layers="scan", saves=jax.checkpoint_policies.dots_saveable),
+    "scan that saves everything": Case(causal, layers="scan", saves=jax.checkpoint_policies.everything_saveable),
+    "nested scans that save dots": Case(causal, layers="nested", saves=jax.checkpoint_policies.dots_saveable),
     # Scores that loops and branches would save for the backward pass.
     "scan of pairs": Case(causal, layers="pairs", forward=2, backward=2),
     "scan of pairs of bf16": Case(f32_softmax, layers="pairs", forward=2, backward=2, dtype="bfloat16"),
@@ -714,15 +721,20 @@ def make_loss(case):
     def loss(params, x, memory, extra):
         compute = x.dtype if case.dtype == "float32" else jnp.bfloat16
         x, memory = x.astype(compute), memory.astype(compute)
+        checkpointed = lambda layer: jax.checkpoint(layer, policy=case.saves) if case.saves or case.layers == "remat" else layer
         if case.layers == "dropped":
             body = lambda y, layer: (jax.lax.cond(layer[1] > 0, lambda y: block(layer[0], y, memory, extra), lambda y: y, y), None)
             x, _ = jax.lax.scan(body, x, (params, extra["on"]))
+        elif case.layers == "nested":
+            body = lambda y, layer: (block(layer, y, memory, extra), None)
+            outer = checkpointed(lambda y, layers: jax.lax.scan(body, y, layers))
+            x, _ = jax.lax.scan(outer, x, jax.tree.map(lambda a: a.reshape(2, 2, *a.shape[1:]), params))
         elif case.layers in STACKS:
             body = lambda y, layer: (block(layer, y, memory, extra), None)
-            x, _ = jax.lax.scan(jax.checkpoint(body) if case.layers == "remat" else body, x, params, unroll=UNROLL.get(case.layers, 1))
+            x, _ = jax.lax.scan(checkpointed(body), x, params, unroll=UNROLL.get(case.layers, 1))
         elif case.layers == "unrolled":
             for i in range(2):
-                x = block({key: params[f"{key}{i}"] for key in ("wq", "wk", "wv", "wo")}, x, memory, extra)
+                x = checkpointed(block)({key: params[f"{key}{i}"] for key in ("wq", "wk", "wv", "wo")}, x, memory, extra)
         else:
             x = block(params, x, memory, extra)
         return jnp.mean(jnp.sin(x.astype(jax.tree.leaves(params)[0].dtype) * 3))

@@ -425,7 +425,8 @@ def FP8RecomputeAttention : Pass<"fp8-recompute-attention", "::mlir::ModuleOp"> 
     pass, behind an optimization barrier. The step then saves only the operands
     of the dot, which the backward pass reads anyway. If loops save scores in
     stacks, or branches as results, it clones the ops to where the backward pass
-    reads these.
+    reads these. Scores that a checkpointed layer saves no longer pass the
+    barrier behind which its backward pass reads them.
 
     The pass finds scores by data flow. Dots of two activations (by their
     verdicts) make them; elementwise ops, transposes and reductions over the

@@ -129,6 +129,62 @@ unsigned ScoreRecomputer::run() {
   return dots;
 }
 
+/// Adds the values of all softmaxes over scores in `block`, and of those that
+/// are contracted elsewhere: the block saves them, or passes them by a barrier.
+static void addScores(Block &block, DenseSet<Value> &values) {
+  std::vector<Scores> lost, all = findScores(block, &lost);
+  llvm::copy_if(lost, std::back_inserter(all), [](const Scores &scores) {
+    return !scores.obstacle ||
+           isa<stablehlo::DynamicUpdateSliceOp,
+               stablehlo::OptimizationBarrierOp>(scores.obstacle);
+  });
+  for (const Scores &scores : all)
+    values.insert_range(scores.members);
+}
+
+/// Lets readers of what `barrier` passes read its operands in `taken`, and
+/// drops those that nothing reads behind it. Returns whether there are any.
+static bool takeOut(stablehlo::OptimizationBarrierOp barrier,
+                    const DenseSet<Value> &taken) {
+  SmallVector<Value> kept;
+  SmallVector<OpResult> results;
+  for (OpResult result : barrier->getResults()) {
+    Value operand = barrier->getOperand(result.getResultNumber());
+    if (taken.contains(operand)) {
+      result.replaceAllUsesWith(operand);
+    } else if (!result.use_empty()) {
+      kept.push_back(operand);
+      results.push_back(result);
+    }
+  }
+  if (kept.size() == barrier->getNumOperands())
+    return false;
+  if (!kept.empty()) {
+    OpBuilder builder(barrier);
+    auto rest = stablehlo::OptimizationBarrierOp::create(
+        builder, barrier.getLoc(), ValueRange(kept).getTypes(), kept);
+    for (auto [old, result] : llvm::zip(results, rest->getResults()))
+      old.replaceAllUsesWith(result);
+  }
+  barrier->erase();
+  return true;
+}
+
+/// Takes scores out of barriers, behind which a checkpointed layer reads what
+/// its policy saves. They are not saved, so nothing needs to keep them apart.
+/// Returns whether there are any.
+static bool takeScoresOutOfBarriers(Block &block) {
+  auto barriers =
+      llvm::to_vector(block.getOps<stablehlo::OptimizationBarrierOp>());
+  if (barriers.empty())
+    return false;
+  DenseSet<Value> members;
+  addScores(block, members);
+  return llvm::count_if(barriers, [&](auto barrier) {
+           return takeOut(barrier, members);
+         }) > 0;
+}
+
 namespace {
 struct RecomputeAttention
     : fp8::impl::FP8RecomputeAttentionBase<RecomputeAttention> {
@@ -139,7 +195,13 @@ struct RecomputeAttention
     for (auto function : module.getOps<func::FuncOp>()) {
       SmallVector<Block *> blocks;
       function.walk([&](Block *block) { blocks.push_back(block); });
-      recomputeSaved(function, blocks);
+      // A loop that computes a forward pass again may itself save scores.
+      while (recomputeSaved(function, blocks))
+        ;
+      // Sums of rows are found once their scores are read without a barrier.
+      for (Block *block : blocks)
+        while (takeScoresOutOfBarriers(*block))
+          ;
       LinearLayers layers(function);
       for (Block *block : blocks)
         for (const Scores &scores : findScores(*block))
@@ -149,16 +211,15 @@ struct RecomputeAttention
 
 private:
   /// Makes the backward pass recompute the scores that loops and branches of
-  /// the forward pass save for it.
-  static void recomputeSaved(func::FuncOp function, ArrayRef<Block *> blocks) {
+  /// the forward pass save for it. Returns whether there are any.
+  static bool recomputeSaved(func::FuncOp function, ArrayRef<Block *> blocks) {
     DenseSet<Value> members;
     for (Block *block : blocks)
       if (block->getParentOp() != function)
-        for (const Scores &scores : findScores(*block))
-          members.insert(scores.members.begin(), scores.members.end());
-    if (!members.empty())
-      recomputeSavedScores(
-          function, [&](Value value) { return members.contains(value); });
+        addScores(*block, members);
+    return !members.empty() && recomputeSavedScores(function, [&](Value value) {
+      return members.contains(value);
+    });
   }
 };
 } // namespace

@@ -4,6 +4,8 @@
 
 #include "../SmallTensors.h"
 
+#include "fp8/Dialect/StableHLO/IR/Barriers.h"
+
 using namespace mlir;
 using namespace mlir::fp8;
 using stablehlo::ConcatenateOp;
@@ -123,8 +125,18 @@ static std::optional<Origin> findPart(stablehlo::SliceOp slice,
   return std::nullopt;
 }
 
+/// Returns what `value` holds the elements of, before any barrier: a layer that
+/// computes its activations again reads what is saved for it behind one.
+static Value stripBarriers(Value value) {
+  for (Value before; before != value;) {
+    before = value;
+    value = stripReshapes(stablehlo::skipBarriers(value));
+  }
+  return value;
+}
+
 Origin fp8::findOrigin(Value value, Operation *reader) {
-  value = stripReshapes(value);
+  value = stripBarriers(value);
   std::optional<Origin> origin;
   if (auto slice = value.getDefiningOp<DynamicSliceOp>())
     origin = findStacked(slice, reader);

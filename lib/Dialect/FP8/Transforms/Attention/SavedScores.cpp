@@ -189,7 +189,8 @@ static void readSelected(Block &branch) {
 }
 
 /// Recomputes what a branch reads of the values that were saved outside of it.
-static void recomputeInBranch(Block &branch, Predicate isScore) {
+/// Returns whether there are any.
+static bool recomputeInBranch(Block &branch, Predicate isScore) {
   llvm::SetVector<Value> read;
   branch.walk([&](Operation *op) {
     for (Value operand : op->getOperands())
@@ -207,9 +208,10 @@ static void recomputeInBranch(Block &branch, Predicate isScore) {
     }
   if (changed)
     readSelected(branch);
+  return changed;
 }
 
-void fp8::recomputeSavedScores(func::FuncOp function, Predicate isScore) {
+bool fp8::recomputeSavedScores(func::FuncOp function, Predicate isScore) {
   SmallVector<Operation *> slices;
   SmallVector<Block *> branches;
   function.walk([&](Operation *op) {
@@ -219,11 +221,14 @@ void fp8::recomputeSavedScores(func::FuncOp function, Predicate isScore) {
       for (Region &region : op->getRegions())
         branches.push_back(&region.front());
   });
+  bool changed = false;
   for (Operation *slice : slices)
     if (Value result = recompute(slice->getResult(0), slice, isScore)) {
       slice->getResult(0).replaceAllUsesWith(result);
       slice->erase();
+      changed = true;
     }
   for (Block *branch : branches)
-    recomputeInBranch(*branch, isScore);
+    changed |= recomputeInBranch(*branch, isScore);
+  return changed;
 }

@@ -10,8 +10,8 @@ namespace mlir::fp8 {
 /// Lets the backward pass compute the values that `isScore` again, where loops
 /// and branches of the forward pass save them for it; also masks, if they
 /// follow from what the backward pass can read anyway. Copies of dots are
-/// marked with `fp8.recompute`.
-void recomputeSavedScores(func::FuncOp function,
+/// marked with `fp8.recompute`. Returns whether there are any.
+bool recomputeSavedScores(func::FuncOp function,
                           llvm::function_ref<bool(Value)> isScore);
 
 } // namespace mlir::fp8

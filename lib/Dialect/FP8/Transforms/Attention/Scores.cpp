@@ -532,6 +532,9 @@ std::optional<Scores> ScoreFinder::findLost(Dot dot) const {
     return std::nullopt;
   Scores scores;
   scores.scoreDots.push_back(dot);
+  for (Operation *op :
+       opsOf.find(groups.find(groupOf.lookup(dot.getResult())))->second)
+    scores.members.insert(op->getResult(0));
   auto numbers = dot.getDotDimensionNumbers();
   llvm::append_range(scores.sizes, shapeOf(dot.getResult()));
   scores.numBatch = numbers.getLhsBatchingDimensions().size();

@@ -75,7 +75,8 @@ Value makeReduction(OpBuilder &builder, stablehlo::ReduceOp like, Value input,
 /// Returns every softmax over scores in `block`: the values between dots of two
 /// activations, if a row is reduced over the keys. Adds to `lost` what cannot
 /// be followed to a softmax: dots of scores whose exponential is computed
-/// behind an op that mixes dimensions. They have no members.
+/// behind an op that mixes dimensions. Their members are followed only until
+/// there, and have no dimensions.
 std::vector<Scores> findScores(Block &block,
                                std::vector<Scores> *lost = nullptr);
 

@@ -165,3 +165,25 @@ func.func @other_branches(%on: tensor<i1> {fp8.role = "batch", fp8.path = "on"},
   }) : (tensor<i1>) -> tensor<16x8xf32>
   return %a, %b : tensor<16x8xf32>, tensor<16x8xf32>
 }
+
+// A checkpointed layer reads what its policy saves behind a barrier: scores
+// pass it no longer, nor does what nothing reads behind it.
+// CHECK-LABEL: @barrier
+// CHECK-SAME: (%[[Q:.*]]: tensor<16x8xf32> {{.*}}, %[[K:.*]]: tensor<16x8xf32> {{.*}}, %[[V:.*]]: tensor<16x8xf32>
+// CHECK: %[[S:.*]] = stablehlo.dot_general %[[Q]], %[[K]]
+// CHECK: %[[BEHIND:.*]] = stablehlo.optimization_barrier %[[V]] : tensor<16x8xf32>
+// CHECK: %[[E:.*]] = stablehlo.exponential %[[S]]
+// CHECK: %[[P:.*]] = stablehlo.divide %[[E]]
+// CHECK: stablehlo.dot_general %[[P]], %[[BEHIND]]
+func.func @barrier(%q: tensor<16x8xf32> {fp8.role = "batch", fp8.path = "q"}, %k: tensor<16x8xf32> {fp8.role = "batch", fp8.path = "k"},
+                   %v: tensor<16x8xf32> {fp8.role = "batch", fp8.path = "v"}) -> tensor<16x8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] {fp8.verdict = #attention} : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x16xf32>
+  %behind:3 = stablehlo.optimization_barrier %s, %v, %k : tensor<16x16xf32>, tensor<16x8xf32>, tensor<16x8xf32>
+  %e = stablehlo.exponential %behind#0 : tensor<16x16xf32>
+  %sum = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<16x16xf32>, tensor<f32>) -> tensor<16xf32>
+  %sums = stablehlo.broadcast_in_dim %sum, dims = [0] : (tensor<16xf32>) -> tensor<16x16xf32>
+  %p = stablehlo.divide %e, %sums : tensor<16x16xf32>
+  %o = stablehlo.dot_general %p, %behind#1, contracting_dims = [1] x [0] {fp8.verdict = #attention} : (tensor<16x16xf32>, tensor<16x8xf32>) -> tensor<16x8xf32>
+  return %o : tensor<16x8xf32>
+}
