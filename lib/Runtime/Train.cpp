@@ -125,11 +125,14 @@ bool Trainer::evaluate(LogRow &row) {
 // Traces and alarms
 //===----------------------------------------------------------------------===//
 
-void Trainer::openTrace() {
+void Trainer::readAlarms() {
   trace = std::make_unique<Trace>(results());
   alarms =
       std::make_unique<Alarms>(options.alarms, options.num_alarms,
                                scalars.metricNames(step->executable), *trace);
+}
+
+void Trainer::openTrace() {
   if (isWriter())
     TraceFile(directory).trim(options.resume ? position.step : -1);
   if (!options.trace)
@@ -306,7 +309,9 @@ void Trainer::run() {
   summary.first_step = summary.last_step = position.step;
   beginProfile();
   checkRanks();
+  readAlarms();
   isEnding = isInterruptedAnywhere();
+  // Mistakes have been reported: an earlier run goes only now.
   if (!options.resume && options.overwrite && isWriter())
     removeOldCheckpoints();
   openLogs();

@@ -18,6 +18,17 @@ namespace fp8::rt {
 // The directory and the logs
 //===----------------------------------------------------------------------===//
 
+/// Reports an error if the initial values are in `file`, which the run replaces
+/// or removes.
+void Trainer::expectOtherInit(const std::string &file, const char *what) const {
+  std::error_code unknown;
+  if (options.init_file &&
+      std::filesystem::equivalent(options.init_file, file, unknown))
+    throw Error(FP8_ERROR_IO, str("expected another directory for ", what,
+                                  " than that of the initial values, '", file,
+                                  "', which would be lost"));
+}
+
 void Trainer::prepareDirectory() {
   if (!isWriter())
     return;
@@ -29,25 +40,21 @@ void Trainer::prepareDirectory() {
   // Not only when the run is over.
   if (exporter) {
     createDirectories(options.export_weights->directory);
-    const std::string &weights = exporter->file();
-    std::error_code unknown;
-    if (options.init_file &&
-        std::filesystem::equivalent(options.init_file, weights, unknown))
-      throw Error(FP8_ERROR_IO,
-                  str("expected another directory for the weights than that of "
-                      "the initial values, '",
-                      weights, "', which they would replace"));
+    expectOtherInit(exporter->file(), "the weights");
   }
+  if (!options.resume)
+    for (const CheckpointFile &file : listCheckpoints(directory))
+      expectOtherInit(file.path, "the run");
   if (options.resume || options.overwrite) {
     removeTemporaryFiles(directory);
     removeIncompleteCheckpoints(directory);
     return;
   }
   std::vector<CheckpointFile> old = listCheckpoints(directory);
-  std::string what = !old.empty() ? old[0].path
-                     : fileExists(directory + "/log.jsonl")
-                         ? directory + "/log.jsonl"
-                         : "";
+  std::string what = old.empty() ? "" : old[0].path;
+  for (const char *name : {"/log.jsonl", "/trace.jsonl"})
+    if (what.empty() && fileExists(directory + name))
+      what = directory + name;
   if (!what.empty())
     throw Error(
         FP8_ERROR_IO,
@@ -78,6 +85,7 @@ void Trainer::openLogs() {
   report->open(options.resume ? position.step : -1);
   openTrace();
   // Files of an earlier run must not stay.
+  bool isNew = !options.resume && !options.overwrite;
   for (auto [name, text] : {std::pair("/verdicts.json", options.verdicts),
                             std::pair("/recipe.yaml", options.recipe),
                             std::pair("/preset.yaml", options.preset)}) {
@@ -85,12 +93,12 @@ void Trainer::openLogs() {
       break;
     if (text)
       writeFileAtomically(directory + name, text);
-    else
+    else if (!isNew)
       unlink((directory + name).c_str());
   }
   for (const char *name :
        {"/profile.json", "/cost.json", "/timeline.json", "/report.html"})
-    if (isWriter() && !options.resume)
+    if (isWriter() && options.overwrite && !options.resume)
       unlink((directory + name).c_str());
   if (!report->rows().empty())
     secondsBefore = report->rows().back().seconds;

@@ -87,6 +87,7 @@ private:
   LogRow readRow(Clock::time_point start);
   bool isEvaluationDue(const LogRow &row, bool isTaken, bool isLast) const;
   bool evaluate(LogRow &row);
+  void readAlarms();
   void openTrace();
   void keepState();
   bool heedAlarms(LogRow &row);
@@ -101,6 +102,7 @@ private:
 
   // Files.
   void prepareDirectory();
+  void expectOtherInit(const std::string &file, const char *what) const;
   void removeOldCheckpoints();
   void openLogs();
   void saveCheckpoint();

@@ -576,6 +576,46 @@ TEST_F(Train, EarlierRunIsNotOverwritten) {
   EXPECT_TRUE(exists(out + "/checkpoint-5.safetensors"));
 }
 
+TEST_F(Train, AMistakeRemovesNoEarlierRun) {
+  ASSERT_EQ(run(), FP8_OK) << error;
+  std::string log = read(out + "/log.csv"),
+              checkpoint = out + "/checkpoint-40.safetensors";
+  options.overwrite = 1;
+  const char *alarm = "grad_norn > 3";
+  options.alarms = &alarm;
+  options.num_alarms = 1;
+  EXPECT_EQ(run(), FP8_ERROR_INVALID);
+  EXPECT_HAS(error, "grad_norn");
+  EXPECT_EQ(read(out + "/log.csv"), log);
+  options.num_alarms = 0;
+  options.init = nullptr;
+  options.init_file = checkpoint.c_str();
+  EXPECT_EQ(run(), FP8_ERROR_IO);
+  EXPECT_HAS(error, "expected another directory for the run than that of the "
+                    "initial values, '" +
+                        checkpoint + "'");
+  EXPECT_EQ(read(out + "/log.csv"), log);
+  EXPECT_TRUE(exists(checkpoint));
+}
+
+TEST_F(Train, ANewRunRemovesNoFilesOfOthers) {
+  std::filesystem::create_directory(out);
+  write(out + "/profile.json", "mine");
+  write(out + "/preset.yaml", "mine");
+  ASSERT_EQ(run(), FP8_OK) << error;
+  EXPECT_EQ(read(out + "/profile.json"), "mine");
+  EXPECT_EQ(read(out + "/preset.yaml"), "mine");
+  options.overwrite = 1;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  EXPECT_FALSE(exists(out + "/profile.json"));
+  std::filesystem::remove(out + "/log.jsonl");
+  std::filesystem::remove(out + "/checkpoint-40.safetensors");
+  write(out + "/trace.jsonl", "mine");
+  options.overwrite = 0;
+  EXPECT_EQ(run(), FP8_ERROR_IO);
+  EXPECT_HAS(error, "holds an earlier run ('" + out + "/trace.jsonl')");
+}
+
 TEST_F(Train, ResumeNeedsACheckpoint) {
   options.resume = 1;
   EXPECT_EQ(run(), FP8_ERROR_IO);
