@@ -47,9 +47,21 @@ std::string Report::csvLine(const LogRow &row) const {
   return line + "\n";
 }
 
-/// Returns a number, or null: JSON has no NaN and no infinity.
+/// Returns a number, or its text: JSON has no NaN and no infinity.
 static std::string jsonNumber(double value) {
-  return std::isfinite(value) ? numberText(value) : "null";
+  std::string text = numberText(value);
+  return std::isfinite(value) ? text : '"' + text + '"';
+}
+
+/// Returns the number of a key that `jsonNumber` has written; NaN for others.
+static double readNumber(const json &object, const std::string &key) {
+  json value = object.value(key, json());
+  if (value.is_number())
+    return value.get<double>();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return value == "inf"    ? infinity
+         : value == "-inf" ? -infinity
+                           : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::string Report::jsonLine(const LogRow &row) const {
@@ -86,11 +98,6 @@ void Report::readBack(int64_t lastStep) {
     return;
   // A log that cannot be read is an error, for it is written anew.
   std::istringstream file(readTextFile(path));
-  auto number = [](const json &object, const std::string &key) {
-    return object.contains(key) && object[key].is_number()
-               ? object[key].get<double>()
-               : std::numeric_limits<double>::quiet_NaN();
-  };
   while (std::getline(file, line)) {
     json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
     // A killed process may leave an incomplete line.
@@ -101,11 +108,11 @@ void Report::readBack(int64_t lastStep) {
     row.step = object["step"].get<int64_t>();
     if (row.step > lastStep || (!log.empty() && row.step <= log.back().step))
       continue;
-    row.loss = number(object, "loss");
+    row.loss = readNumber(object, "loss");
     row.hasHeldOut = object.contains("heldout_loss");
-    row.heldOut = number(object, "heldout_loss");
-    row.tokensPerSecond = number(object, "tokens_per_second");
-    row.seconds = number(object, "seconds");
+    row.heldOut = readNumber(object, "heldout_loss");
+    row.tokensPerSecond = readNumber(object, "tokens_per_second");
+    row.seconds = readNumber(object, "seconds");
     row.isSkipped = object.value("skipped", json()) == true;
     for (const json &alarm : object.value("alarms", json::array()))
       if (alarm.is_string())
@@ -118,7 +125,7 @@ void Report::readBack(int64_t lastStep) {
         if (std::find(names.begin(), names.end(), name) == names.end())
           names.push_back(name);
       for (const std::string &name : names)
-        to.push_back(number(from, name));
+        to.push_back(readNumber(from, name));
     };
     values("metrics", metricNames, row.metrics);
     if (row.hasHeldOut)

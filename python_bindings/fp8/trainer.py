@@ -127,6 +127,7 @@ class Trainer:
         self.stop_on_nonfinite, self.progress, self.log = stop_on_nonfinite, progress, log
         self._count = None  # the steps taken, once `fit` has begun
         self._memory = None  # the buffers of the state, while `fit` runs
+        self._columns = []  # the columns of log.csv
         self._may_be_infinite = set()  # the state that was not finite at the beginning
         rows = step.signature["results"]
         self.loss = next(row["path"] for row in rows if row["kind"] == "loss")
@@ -186,6 +187,8 @@ class Trainer:
         last = below(roots[-1], [leaf.path for leaf in self.step._trees.arguments], roots)
         with self._log("log.jsonl") as jsonl, self._log("log.csv") as table, self._catch_signals():
             try:
+                if self._is_first:
+                    self._begin_table(table)
                 for batch in self._limited(batches, steps):
                     if self._alarms is not None and self._alarms.may_skip:
                         state = self.step._resident(state)
@@ -324,7 +327,7 @@ class Trainer:
             # Each rank's trace covers its own rows only, so rank 0 decides.
             skip, stop, lines = json.loads(self._group.gather(json.dumps([skip, stop, lines]).encode())[0])
         for text in lines if self._is_first else []:
-            warnings.warn(("skipped: " if skip and text == lines[-1] else "") + text, AlarmWarning, stacklevel=4)
+            warnings.warn(("skipped: " if skip and text == lines[-1] else "") + text, AlarmWarning, stacklevel=5)
         if skip:
             line["skipped"] = True
         if lines:
@@ -492,12 +495,11 @@ class Trainer:
 
     def _cut_logs(self):
         """Removes the log lines that an interrupted run wrote after the checkpoint, and those that are no steps, as fp8-run does."""
-        first_of = lambda line: 0 if line.startswith("step,") else int(match[1]) if (match := re.match(r"(\d+),", line)) else None
-        for name, number in (("log.jsonl", step_of), ("trace.jsonl", step_of), ("log.csv", first_of)):
+        for name in ("log.jsonl", "trace.jsonl"):
             path = self.out / name
             if path.exists():
                 lines = path.read_text(errors="replace").splitlines(keepends=True)
-                kept = [line for line in lines if line.endswith("\n") and (step := number(line)) is not None and step <= self.taken]
+                kept = [line for line in lines if line.endswith("\n") and (step := step_of(line)) is not None and step <= self.taken]
                 temporary = path.with_suffix(".tmp")
                 temporary.write_text("".join(kept))
                 os.replace(temporary, path)
@@ -518,15 +520,28 @@ class Trainer:
 
     def _write(self, line, jsonl, table):
         self._unwritten = None
-        held_out = ["heldout_loss"] if self.held_out is not None else []
-        rows = csv.writer(table, lineterminator="\n")
-        if table.tell() == 0:
-            rows.writerow(["step", "loss", *held_out, "seconds", *line["metrics"]])
-        rows.writerow([line["step"], line["loss"], *(line.get(name, "") for name in held_out), line["seconds"], *line["metrics"].values()])
+        if not self._is_first:
+            return
         jsonl.write(json.dumps(_jsonable(line)) + "\n")
-        table.flush(), jsonl.flush()
-        if self.log and self._is_first:
+        jsonl.flush()
+        cells = _cells(line)
+        if cells.keys() <= set(self._columns):
+            csv.writer(table, lineterminator="\n").writerow([cells.get(name, "") for name in self._columns])
+            table.flush()
+        else:
+            self._begin_table(table)
+        if self.log:
             self.log(line)
+
+    def _begin_table(self, table):
+        """Writes log.csv anew, from `log.jsonl`: a run that is resumed may have other metrics than before."""
+        rows = [_cells(json.loads(line)) for line in (self.out / "log.jsonl").read_text().splitlines()]
+        names = dict.fromkeys(name for row in rows for name in row) | ({"heldout_loss": None} if rows and self.held_out is not None else {})
+        self._columns = sorted(names, key=_order)
+        table.truncate(0)
+        if rows:
+            csv.writer(table, lineterminator="\n").writerows([self._columns, *([row.get(name, "") for name in self._columns] for row in rows)])
+        table.flush()
 
     def _bar(self, steps):
         if not self.progress or not self._is_first:
@@ -536,6 +551,21 @@ class Trainer:
         except ImportError:
             return None
         return tqdm(total=steps, initial=self.taken, unit="step")
+
+
+# The first columns of log.csv.
+_FIRST = ("step", "loss", "heldout_loss", "tokens_per_second", "seconds")
+
+
+def _cells(line):
+    """Returns the cells of a line of the log by column, as fp8-run names them."""
+    metrics, heldout = (line.get(key) or {} for key in ("metrics", "heldout_metrics"))
+    return {name: line[name] for name in _FIRST if name in line} | metrics | {f"heldout {name}": value for name, value in heldout.items()}
+
+
+def _order(name):
+    """Returns what columns are sorted by: those that every step has, metrics, then those of evaluations."""
+    return _FIRST.index(name) if name in _FIRST else len(_FIRST) + name.startswith("heldout ")
 
 
 def _jsonable(value):

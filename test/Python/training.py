@@ -1,5 +1,6 @@
 """fp8.Trainer: logs, checkpoints, resuming, and what ends a run early."""
 
+import csv
 import io
 import json
 import pathlib
@@ -378,6 +379,14 @@ class Training(unittest.TestCase):
         self.assertEqual([row[2] != "" for row in rows[1:]], [False, True, False, True, True])
         with self.assertRaisesRegex(TypeError, "gone through again"):
             fp8.Trainer(step, self.out, held_out=iter(held_out))
+        # Rows of a run without an evaluation have its columns, too.
+        fp8.Trainer(step, self.out, progress=False).fit(self.state, batches(), 2, overwrite=True)
+        fp8.Trainer(step, self.out, progress=False, held_out=held_out).fit(self.state, batches(begin=2), 3, resume=True)
+        fp8.Trainer(step, self.out, progress=False).fit(self.state, batches(begin=3), 4, resume=True)
+        with open(self.out / "log.csv", newline="") as file:
+            rows = list(csv.reader(file))
+        self.assertEqual(rows[0], ["step", "loss", "heldout_loss", "seconds", "result[1]['norm']", "heldout result['one']"])
+        self.assertEqual([(row[0], row[1], row[-1]) for row in rows[1:]], [(str(line["step"]), str(line["loss"]), "1.0" if line["step"] == 3 else "") for line in self.lines()])
 
     def test_alarms(self):
         def spiked():

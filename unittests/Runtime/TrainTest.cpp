@@ -400,16 +400,18 @@ TEST_F(Train, NumbersOfAnEvaluationStayWithoutIt) {
   std::string log = read(out + "/log.jsonl");
   log.replace(log.rfind('}'), 1,
               ", \"heldout_loss\": 2, \"heldout_metrics\": {\"accuracy\": "
-              "0.5}}");
+              "0.5, \"ratio\": \"-inf\"}}");
   write(out + "/log.jsonl", log);
   options.steps = 10;
   options.resume = 1;
   ASSERT_EQ(run(), FP8_OK) << error;
-  EXPECT_HAS(read(out + "/log.jsonl"), "\"accuracy\": 0.5");
+  EXPECT_HAS(read(out + "/log.jsonl"),
+             "\"accuracy\": 0.5, \"ratio\": \"-inf\"");
+  EXPECT_HAS(read(out + "/log.csv"), ",0.5,-inf\n");
   std::istringstream csv(read(out + "/log.csv"));
   std::string line;
   ASSERT_TRUE(std::getline(csv, line));
-  EXPECT_HAS(line, ",heldout accuracy");
+  EXPECT_HAS(line, ",heldout accuracy,heldout ratio");
   int64_t commas = occurrences(line, ",") - 1; // one is in a name
   for (int i = 1; i <= 10; ++i) {
     ASSERT_TRUE(std::getline(csv, line));
@@ -470,7 +472,7 @@ TEST_F(Train, NonFiniteLossStops) {
                         out + "/checkpoint-20.safetensors");
   EXPECT_TRUE(exists(out + "/checkpoint-20.safetensors"));
   EXPECT_FALSE(exists(out + "/checkpoint-25.safetensors"));
-  EXPECT_HAS(read(out + "/log.jsonl"), "\"step\": 26, \"loss\": null");
+  EXPECT_HAS(read(out + "/log.jsonl"), "\"step\": 26, \"loss\": \"nan\"");
   poisonedStep = -1;
   options.resume = 1;
   EXPECT_EQ(run(), FP8_OK) << error;
