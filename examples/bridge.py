@@ -103,7 +103,8 @@ def load(path, **trees):
             continue
         new = arrays[name]
         if (new.dtype, new.shape) != (expected.dtype, expected.shape):
-            raise ValueError(f"{path}: {name}: expected {expected.dtype}{list(expected.shape)} but got {new.dtype}{list(new.shape)}")
+            stored = "" if new.shape != expected.shape else ": if the recipe stores it so, fp8.compile(...).load_state reads it"
+            raise ValueError(f"{path}: {name}: expected {expected.dtype}{list(expected.shape)} but got {new.dtype}{list(new.shape)}{stored}")
         if is_key(old):
             leaves.append(jax.random.wrap_key_data(jnp.asarray(new), impl=jax.random.key_impl(old)))
         else:
