@@ -292,8 +292,11 @@ void Alarms::check(Rule &rule, int64_t step, const std::vector<double> &values,
       begun += !watch.isRaised;
       // Report the first watch that was not yet raised in the last step.
       if (first.empty() || (begun == 1 && !watch.isRaised))
-        first = str(placeOf(rule, watch), " is ", numberText(value), ", ",
-                    rule.below ? "below " : "above ", numberText(limit));
+        first =
+            str(placeOf(rule, watch), " is ", numberText(value),
+                std::isnan(value) ? ""
+                                  : str(rule.below ? ", below " : ", above ",
+                                        numberText(limit)));
     }
     watch.isRaised = isRaised;
   }

@@ -152,7 +152,8 @@ void Trainer::removeSurplusCheckpoints() {
     return;
   int64_t kept = 0;
   for (const CheckpointFile &file : listCheckpoints(directory))
-    if (++kept > options.keep_checkpoints && file.step < position.step)
+    // Later ones are damaged: the run was resumed from an earlier one.
+    if (file.step <= position.step && ++kept > options.keep_checkpoints)
       removeCheckpoint(file);
 }
 

@@ -338,9 +338,11 @@ def histogram(data, dtype, scale=1.0):
 
 
 def header_of(path):
-    """Returns the header of a safetensors file, and where its tensors begin."""
+    """Returns the header of a safetensors file, and where its tensors begin. Raises ValueError if it is damaged."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
+        if length > path.stat().st_size:
+            raise ValueError(f"expected a header within {path.stat().st_size} bytes but got one of {length}")
         return json.loads(file.read(length)), 8 + length
 
 

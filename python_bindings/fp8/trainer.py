@@ -238,6 +238,9 @@ class Trainer:
         if self.trace_every and self.taken % self.trace_every == 0 and self._is_first:
             with open(self.out / "trace.jsonl", "a") as file:
                 file.write(ran.native.trace(self.taken))
+        # Now that what they do is done: filters may turn warnings into exceptions.
+        for text in line.get("alarms", []) if self._is_first else []:
+            warnings.warn(("skipped: " if skip and text == line["alarms"][-1] else "") + text, AlarmWarning, stacklevel=4)
         if bar is not None:
             bar.set_postfix(loss=line["loss"], refresh=False)
             bar.update()
@@ -318,7 +321,7 @@ class Trainer:
         return any(info.kind.startswith("trace") for info in self.step._functions.results)
 
     def _heed(self, state, line):
-        """Issues the alarms of a step; returns whether to discard its update, and whether to stop."""
+        """Notes the alarms of a step; returns whether to discard its update, and whether to stop."""
         if self._alarms is None:
             return False, False
         with self.step._held((state,)) as memory:
@@ -326,8 +329,6 @@ class Trainer:
         if self._group is not None:
             # Each rank's trace covers its own rows only, so rank 0 decides.
             skip, stop, lines = json.loads(self._group.gather(json.dumps([skip, stop, lines]).encode())[0])
-        for text in lines if self._is_first else []:
-            warnings.warn(("skipped: " if skip and text == lines[-1] else "") + text, AlarmWarning, stacklevel=5)
         if skip:
             line["skipped"] = True
         if lines:
@@ -372,7 +373,8 @@ class Trainer:
             self._expect_finite(state)
             self.step._save(path, (state,), self._infinite())
         if self.keep_checkpoints and self._is_first:
-            for old in self._checkpoints()[: -self.keep_checkpoints]:
+            # Later ones are damaged: training was resumed from an earlier one.
+            for old in [step for step in self._checkpoints() if step <= self.taken][: -self.keep_checkpoints]:
                 self._remove(old)
         return path
 

@@ -119,6 +119,11 @@ class Training(unittest.TestCase):
         resumed = self.trainer().fit(self.state, batches(begin=4), 5, resume=True)
         for one, two in zip(jax.tree.leaves(resumed), jax.tree.leaves(whole), strict=True):
             self.assertEqual(np.asarray(one).tobytes(), np.asarray(two).tobytes())
+        # It does not count among those to keep, whatever its bytes are.
+        (self.out / "checkpoint-5.safetensors").write_bytes(b"no tensors")
+        with warnings.catch_warnings(action="ignore"):
+            self.trainer(checkpoint_every=1, keep_checkpoints=1).fit(self.state, batches(begin=2), 4, resume=True)
+        self.assertEqual(self.trainer()._checkpoints(), [4, 5])
 
     def test_resuming_with_another_recipe_warns(self):
         self.trainer().fit(self.state, batches(), 2)
@@ -406,6 +411,16 @@ class Training(unittest.TestCase):
         rest = [batch for i, batch in enumerate(spiked()) if i != 2]
         state = self.trainer(self.folder / "rest").fit(self.state, rest, 4)
         for one, two in zip(jax.tree.leaves(skipped), jax.tree.leaves(state), strict=True):
+            self.assertEqual(np.asarray(one).tobytes(), np.asarray(two).tobytes())
+
+        # A warning that is an exception comes when the update is discarded.
+        with self.assertRaisesRegex(fp8.AlarmWarning, "skipped: step 3"), warnings.catch_warnings():
+            warnings.simplefilter("error", fp8.AlarmWarning)
+            self.trainer(self.folder / "raised", alarms=rules[:1]).fit(self.state, spiked(), 5)
+        self.assertTrue(self.lines(self.folder / "raised")[2]["skipped"])
+        kept = self.step.load_state(self.folder / "raised" / "checkpoint-3.safetensors", self.state)
+        state = self.trainer(self.folder / "two").fit(self.state, batches(), 2)
+        for one, two in zip(jax.tree.leaves(kept), jax.tree.leaves(state), strict=True):
             self.assertEqual(np.asarray(one).tobytes(), np.asarray(two).tobytes())
 
         with self.assertRaisesRegex(fp8.AlarmStop, "stopped by an alarm: step 3: loss is .*; resume from .*checkpoint-3.safetensors"), warnings.catch_warnings():

@@ -441,6 +441,15 @@ TEST_F(Train, PassesOverADamagedCheckpoint) {
   EXPECT_EQ(summary.first_step, 30);
   EXPECT_HAS(said, "passing over a damaged checkpoint");
   EXPECT_EQ(read(out + "/checkpoint-40.safetensors"), whole);
+  // It does not count among those to keep.
+  write(out + "/checkpoint-40.safetensors", whole.substr(0, 700));
+  options.keep_checkpoints = 2;
+  options.steps = 35;
+  options.checkpoint_every = 1;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  EXPECT_FALSE(exists(out + "/checkpoint-33.safetensors"));
+  EXPECT_TRUE(exists(out + "/checkpoint-34.safetensors"));
+  EXPECT_TRUE(exists(out + "/checkpoint-35.safetensors"));
 }
 
 TEST_F(Train, InterruptFinishesTheStepAndSaves) {
