@@ -8,6 +8,17 @@
 #include <unistd.h>
 #endif
 
+/// What compiled loops may use. (The builtin takes literals only.)
+// clang-format off
+#define FP8_CPU_FEATURES(X)                                                    \
+  X("popcnt") X("sse3") X("ssse3") X("sse4.1") X("sse4.2") X("sse4a")          \
+  X("avx") X("avx2") X("fma") X("fma4") X("f16c") X("xop") X("tbm") X("bmi")   \
+  X("bmi2") X("lzcnt") X("movbe") X("gfni") X("avxvnni") X("avx512f")          \
+  X("avx512bw") X("avx512cd") X("avx512dq") X("avx512vl") X("avx512ifma")      \
+  X("avx512vbmi") X("avx512vbmi2") X("avx512vnni") X("avx512bitalg")           \
+  X("avx512vpopcntdq") X("avx512bf16") X("avx512fp16")
+// clang-format on
+
 namespace fp8::rt {
 
 /// Linux (Documentation/arch/x86/xstate.rst) grants the permission to all
@@ -34,17 +45,9 @@ void checkCpu(const std::string &cpu, const std::string &features) {
                                          cpu, "), but this one has none"));
   };
   __builtin_cpu_init();
-  check("sse4.2", __builtin_cpu_supports("sse4.2"));
-  check("avx", __builtin_cpu_supports("avx"));
-  check("avx2", __builtin_cpu_supports("avx2"));
-  check("fma", __builtin_cpu_supports("fma"));
-  check("bmi2", __builtin_cpu_supports("bmi2"));
-  check("avx512f", __builtin_cpu_supports("avx512f"));
-  check("avx512bw", __builtin_cpu_supports("avx512bw"));
-  check("avx512dq", __builtin_cpu_supports("avx512dq"));
-  check("avx512vl", __builtin_cpu_supports("avx512vl"));
-  check("avx512vbmi", __builtin_cpu_supports("avx512vbmi"));
-  check("avx512bf16", __builtin_cpu_supports("avx512bf16"));
+#define FP8_CHECK(feature) check(feature, __builtin_cpu_supports(feature));
+  FP8_CPU_FEATURES(FP8_CHECK)
+#undef FP8_CHECK
   if (uses("amx-bf16"))
     check("amx-bf16", mayUseTiles());
 #else

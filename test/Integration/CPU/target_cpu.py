@@ -69,7 +69,23 @@ def main():
     for cpu, text in ((OTHER[machine], f"cannot run code for {OTHER[machine]}: it is "), ("i860", "but got 'i860'")):
         _, done = train(cpu)
         assert done.returncode != 0 and text in done.stderr, f"{cpu}: {done.stderr}"
+    if machine == "x86_64":
+        refuse_packages(fp8_run, folder)
     print(f"ran {', '.join(ran)}")
+
+
+def refuse_packages(fp8_run, folder):
+    """A package for another CPU is refused: none has the instructions of both of these."""
+    refused = []
+    for cpu in ("bdver4", "sapphirerapids"):
+        package = folder / f"{cpu}.fp8pkg"
+        t.run([fp8_run, folder / "step.mlir", "--init", folder / "init.mlir", "--recipe", "none", "--target-cpu", cpu, "--emit-package", package])
+        command = [pathlib.Path(fp8_run).parent / "fp8-train", package, "--data", folder / "text.txt", "--steps", 1, "--out", folder / f"package-{cpu}"]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        if done.returncode != 0:
+            assert re.search(rf"expected a CPU with .*, which the code was compiled for \({cpu}\), but this one has none", done.stderr), done.stderr
+            refused.append(cpu)
+    assert refused, "expected a package to be refused but got none"
 
 
 main()
