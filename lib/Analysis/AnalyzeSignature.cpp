@@ -1,6 +1,7 @@
 //===- AnalyzeSignature.cpp - Finds the roles of a step's values ----------===//
 
 #include "SignatureAnalyzer.h"
+
 #include "fp8/Binding/PathBinding.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -88,13 +89,28 @@ bool fp8::isSameLeaf(StringRef a, StringRef b) {
   return splitTreePath(a).back() == splitTreePath(b).back();
 }
 
+/// Returns the entry that a user calls `path`, where `p.x` equals `p['x']`;
+/// null if there is none.
+template <typename Entry>
+static const Entry *findEntry(ArrayRef<Entry> entries, StringRef path) {
+  const Entry *found =
+      llvm::find_if(entries, [&](const Entry &e) { return e.path == path; });
+  if (found == entries.end()) {
+    std::vector<std::string> keys = fp8binding::splitPath(path.str());
+    found = llvm::find_if(entries, [&](const Entry &entry) {
+      return fp8binding::splitPath(entry.path) == keys;
+    });
+  }
+  return found == entries.end() ? nullptr : found;
+}
+
 LogicalResult SignatureAnalyzer::readRoles() {
   for (auto &[path, roleText] : options.roles) {
-    const SignatureArg *arg = signature.findArg(path);
+    const SignatureArg *arg = findEntry<SignatureArg>(signature.args, path);
     if (!arg)
       return emitError(func.getLoc())
-             << "role: no argument has the path '" << path
-             << "'; the nearest is '" << nearest(path, signature.args) << "'";
+             << "no argument has the path '" << path << "'; the nearest is '"
+             << nearest(path, signature.args) << "'";
     std::optional<ArgRole> role = symbolizeArgRole(roleText);
     if (!role)
       return emitError(func.getLoc())
@@ -109,13 +125,14 @@ LogicalResult SignatureAnalyzer::readRoles() {
 
 LogicalResult SignatureAnalyzer::readStates() {
   for (auto &[argPath, resultPath] : options.states) {
-    const SignatureArg *arg = signature.findArg(argPath);
+    const SignatureArg *arg = findEntry<SignatureArg>(signature.args, argPath);
     if (!arg)
       return emitError(func.getLoc())
              << "state: no argument has the path '" << argPath
              << "'; the nearest is '" << nearest(argPath, signature.args)
              << "'";
-    const SignatureResult *result = signature.findResult(resultPath);
+    const SignatureResult *result =
+        findEntry<SignatureResult>(signature.results, resultPath);
     if (!result)
       return emitError(func.getLoc())
              << "state: no result has the path '" << resultPath
@@ -135,7 +152,8 @@ LogicalResult SignatureAnalyzer::readStates() {
 LogicalResult SignatureAnalyzer::readLoss() {
   if (options.loss.empty())
     return success();
-  const SignatureResult *result = signature.findResult(options.loss);
+  const SignatureResult *result =
+      findEntry<SignatureResult>(signature.results, options.loss);
   if (!result)
     return emitError(func.getLoc())
            << "loss: no result has the path '" << options.loss

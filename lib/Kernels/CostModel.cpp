@@ -61,7 +61,8 @@ static llvm::Expected<Machine> measuredCPU(StringRef path) {
   llvm::Expected<llvm::json::Value> json =
       llvm::json::parse((*buffer)->getBuffer());
   if (!json)
-    return json.takeError();
+    return llvm::createStringError("expected JSON in '" + path + "' but got: " +
+                                   llvm::toString(json.takeError()));
   auto rate = [&](StringRef key) {
     const llvm::json::Object *root = json->getAsObject();
     const llvm::json::Object *limits =

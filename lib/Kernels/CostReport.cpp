@@ -188,6 +188,12 @@ struct ReportCost : public mlir::fp8::impl::ReportCostBase<ReportCost> {
   using Base::Base;
 
   void runOnOperation() override {
+    if (ranks < 1 || (card.empty() && (ranks > 1 || !limits.empty()))) {
+      getOperation().emitError()
+          << "expected ranks > 0, and a card for ranks and limits, but got "
+          << "card='" << card.getValue() << "' and ranks=" << ranks.getValue();
+      return signalPassFailure();
+    }
     CostReport report = makeCostReport(getOperation());
     markAllAnalysesPreserved();
     if (card.empty())

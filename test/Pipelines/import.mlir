@@ -1,6 +1,9 @@
 // RUN: fp8-opt %fp8_src_root/test/Dialect/StableHLO/Transforms/fp8-analyze-signature/Inputs/loss-first.mlir --fp8-import | FileCheck %s
 // RUN: fp8-opt %fp8_src_root/test/Dialect/StableHLO/Transforms/fp8-analyze-signature/Inputs/loss-first.mlir --fp8-import | fp8-opt --fp8-import | FileCheck %s
 // RUN: fp8-opt %fp8_src_root/test/Dialect/StableHLO/Transforms/fp8-analyze-signature/Inputs/eval.mlir --fp8-import=kind=function | FileCheck %s --check-prefix=EVAL
+// RUN: not fp8-opt %s --fp8-import=kind=foo 2>&1 | FileCheck %s --check-prefix=KIND
+
+// KIND: Cannot find option named 'foo'
 
 // The whole stage, and the stage again on its own result: hints of JAX are gone
 // and what was found stands in their place.

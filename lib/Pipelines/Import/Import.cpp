@@ -36,9 +36,14 @@ struct ImportOptions : public PassPipelineOptions<ImportOptions> {
       *this, "entry",
       llvm::cl::desc("Function to keep; the only public one if empty"),
       llvm::cl::init("")};
-  Option<std::string> kind{*this, "kind",
-                           llvm::cl::desc("auto, step or function"),
-                           llvm::cl::init("auto")};
+  Option<fp8::FunctionKind> kind{
+      *this, "kind", llvm::cl::desc("What the function is"),
+      llvm::cl::values(
+          clEnumValN(fp8::FunctionKind::Auto, "auto", "What its results show"),
+          clEnumValN(fp8::FunctionKind::Step, "step", "A training step"),
+          clEnumValN(fp8::FunctionKind::Function, "function",
+                     "Any other function")),
+      llvm::cl::init(fp8::FunctionKind::Auto)};
   Option<std::string> loss{*this, "loss",
                            llvm::cl::desc("Path of the loss, if the guess is "
                                           "wrong"),
@@ -55,10 +60,7 @@ void fp8::registerImportPipeline() {
         ImportConfig config;
         config.entry = options.entry;
         config.signature.loss = options.loss;
-        if (options.kind == "step")
-          config.signature.functionKind = FunctionKind::Step;
-        else if (options.kind == "function")
-          config.signature.functionKind = FunctionKind::Function;
+        config.signature.functionKind = options.kind;
         buildImportPipeline(pm, config);
       });
 }

@@ -756,7 +756,7 @@ public:
                             UnitAttr::get(&getContext()));
     if (zero > 1) {
       getOperation().emitError("expected zero=0 or zero=1 but got zero=")
-          << zero << ": gradients and parameters are not dealt";
+          << zero.getValue() << ": gradients and parameters are not dealt";
       return signalPassFailure();
     }
     if (zero == 1)
