@@ -101,10 +101,18 @@ public:
     return number;
   }
   int find(int number) const { return classes.getLeaderValue(number); }
-  void join(int a, int b) { classes.unionSets(a, b); }
+  void join(int a, int b) {
+    bool isEitherMarked = isMarked(a) || isMarked(b);
+    classes.unionSets(a, b);
+    if (isEitherMarked)
+      mark(a);
+  }
+  void mark(int number) { marked.insert(find(number)); }
+  bool isMarked(int number) const { return marked.contains(find(number)); }
 
 private:
   llvm::EquivalenceClasses<int> classes;
+  DenseSet<int> marked;
   int count = 0;
 };
 
@@ -117,7 +125,9 @@ public:
 private:
   std::optional<Scores> findLost(Dot dot) const;
   void follow(Operation &op);
+  void followDot(Dot dot);
   void followElementwise(Operation &op);
+  void followReduction(stablehlo::ReduceOp reduce);
   void followShape(Value from, Value to, ArrayRef<int> places);
   void set(Value value, Labels labels, int group);
 
@@ -134,6 +144,7 @@ private:
   void checkUses(Scores &scores);
 
   Block &block;
+  /// The marked labels are those of the dots' batches and heads.
   Classes labels, groups;
   DenseMap<Value, Labels> labelsOf;
   DenseMap<Value, int> groupOf;
@@ -208,13 +219,41 @@ static std::optional<SmallVector<int>> placesAfterReshape(Value from,
   return places;
 }
 
-void ScoreFinder::follow(Operation &op) {
-  if (isAttentionDot(&op)) {
-    Labels fresh;
-    for (int64_t size : shapeOf(op.getResult(0)))
-      fresh.push_back(size == 1 ? -1 : labels.make());
-    return set(op.getResult(0), std::move(fresh), groups.make());
+void ScoreFinder::followDot(Dot dot) {
+  Labels fresh;
+  for (int64_t size : shapeOf(dot.getResult()))
+    fresh.push_back(size == 1 ? -1 : labels.make());
+  size_t numBatch =
+      dot.getDotDimensionNumbers().getLhsBatchingDimensions().size();
+  for (int label : ArrayRef(fresh).take_front(numBatch))
+    if (label >= 0)
+      labels.mark(label);
+  set(dot.getResult(), std::move(fresh), groups.make());
+}
+
+/// A sum over batches or heads, or over all dimensions, is no row's: it ends
+/// the scores. (Sums of different attentions meet in the gradient of a bias
+/// that they share, and in the norm of all gradients.)
+void ScoreFinder::followReduction(stablehlo::ReduceOp reduce) {
+  Value from = reduce->getOperand(0);
+  Labels old = labelsOf.lookup(from);
+  SmallVector<int> places;
+  int place = 0;
+  bool isLeft = false;
+  for (auto [dim, label] : llvm::enumerate(old)) {
+    bool isReduced = llvm::is_contained(reduce.getDimensions(), dim);
+    if (isReduced && label >= 0 && labels.isMarked(label))
+      return;
+    isLeft |= !isReduced && label >= 0;
+    places.push_back(isReduced ? -1 : place++);
   }
+  if (isLeft)
+    followShape(from, reduce->getResult(0), places);
+}
+
+void ScoreFinder::follow(Operation &op) {
+  if (isAttentionDot(&op))
+    return followDot(cast<Dot>(op));
   if (stablehlo::worksByElement(&op))
     return followElementwise(op);
   if (op.getNumOperands() == 0 || op.getNumResults() != 1 ||
@@ -238,13 +277,8 @@ void ScoreFinder::follow(Operation &op) {
       followShape(from, to, *found);
     return;
   }
-  if (stablehlo::ReduceOp reduce = getReduction(&op)) {
-    int place = 0;
-    for (unsigned dim = 0; dim < shapeOf(from).size(); ++dim)
-      places.push_back(
-          llvm::is_contained(reduce.getDimensions(), dim) ? -1 : place++);
-    followShape(from, to, places);
-  }
+  if (stablehlo::ReduceOp reduce = getReduction(&op))
+    followReduction(reduce);
 }
 
 Labels ScoreFinder::rootsOf(Value value) const {
