@@ -392,27 +392,71 @@ static llvm::Expected<std::string> makeManifest(const Executable &executable,
   return llvm::formatv("{0:2}\n", manifest).str();
 }
 
-llvm::Error mlir::fp8::writePackage(const Executable &executable,
-                                    StringRef directory) {
-  if (std::error_code error = fs::create_directories(
-          directory, /*IgnoreExisting=*/true, fs::all_all))
-    return llvm::createStringError("cannot create '" + directory +
-                                   "': " + error.message());
-  // Without a manifest, the directory is not a package: after a failure, nobody
-  // takes an incomplete one for a package.
-  std::string manifestFile = inDirectory(directory, "manifest.json");
-  (void)fs::remove(manifestFile);
+/// Writes the files of a package; returns their names, that of the manifest
+/// last. `path` is where they will be.
+static llvm::Expected<std::vector<std::string>>
+writeFiles(const Executable &executable, StringRef directory, StringRef path) {
+  std::vector<std::string> names{kLibrary.str()};
   std::string library = inDirectory(directory, kLibrary);
   if (llvm::Error error = makeLibrary(executable, library))
-    return error;
-  for (const auto &[name, text] : executable.texts)
-    if (llvm::Error error = writeFile(inDirectory(directory, name), text))
-      return error;
-  if (llvm::Error error = writeFile(inDirectory(directory, "step.h"),
-                                    makeHeader(executable, directory)))
-    return error;
+    return std::move(error);
   auto manifest = makeManifest(executable, library);
   if (!manifest)
     return manifest.takeError();
-  return writeFile(manifestFile, *manifest);
+  std::vector<std::pair<std::string, std::string>> texts(
+      executable.texts.begin(), executable.texts.end());
+  texts.emplace_back("step.h", makeHeader(executable, path));
+  texts.emplace_back("manifest.json", std::move(*manifest));
+  for (const auto &[name, text] : texts) {
+    if (llvm::Error error = writeFile(inDirectory(directory, name), text))
+      return std::move(error);
+    names.push_back(name);
+  }
+  return names;
+}
+
+/// Reports an error if a run has written to the directory: a package has files
+/// of the same names.
+static llvm::Error expectNoRun(StringRef directory) {
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end;
+       it.increment(error)) {
+    StringRef name = llvm::sys::path::filename(it->path());
+    if (name == "log.jsonl" || name.starts_with("checkpoint-"))
+      return llvm::createStringError(
+          "expected another directory for the package than '" + directory +
+          "', which holds a run ('" + name + "')");
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error mlir::fp8::writePackage(const Executable &executable,
+                                    StringRef directory) {
+  if (llvm::Error error = expectNoRun(directory))
+    return error;
+  auto failure = [&](const char *what, StringRef path, std::error_code error) {
+    return llvm::createStringError("cannot " + llvm::Twine(what) + " '" + path +
+                                   "': " + error.message());
+  };
+  if (std::error_code error = fs::create_directories(
+          directory, /*IgnoreExisting=*/true, fs::all_all))
+    return failure("create", directory, error);
+  // An earlier package stays whole until all files of this one are written.
+  SmallString<128> temporary;
+  SmallString<128> prefix(inDirectory(directory, "package.fp8-tmp"));
+  (void)fs::make_absolute(prefix);
+  if (std::error_code error = fs::createUniqueDirectory(prefix, temporary))
+    return failure("write to", directory, error);
+  llvm::scope_exit remove([&] { (void)fs::remove_directories(temporary); });
+  auto names = writeFiles(executable, temporary, directory);
+  if (!names)
+    return names.takeError();
+  // Without a manifest the directory is no package, so nobody takes parts of
+  // two for one.
+  (void)fs::remove(inDirectory(directory, names->back()));
+  for (const std::string &name : *names)
+    if (std::error_code error = fs::rename(inDirectory(temporary, name),
+                                           inDirectory(directory, name)))
+      return failure("write to", directory, error);
+  return llvm::Error::success();
 }

@@ -172,6 +172,9 @@ void Alarms::resolve(Rule &rule) const {
   for (size_t i = 0; i < scalars.size(); ++i)
     if (rule.metric == scalars[i].path || rule.metric == scalars[i].label)
       found.push_back(i);
+  // A metric of the step may have the name of one of the trace.
+  if (!rule.tensors.empty() && needsTrace(rule))
+    found.clear();
   rule.ofTrace = found.empty() && needsTrace(rule);
   std::vector<std::string> names;
   for (const Scalar &scalar : scalars)
@@ -210,11 +213,13 @@ void Alarms::resolve(Rule &rule) const {
 }
 
 Alarms::Alarms(const char *const *texts, int64_t numRules,
-               const std::vector<std::string> &metrics, const Trace &trace)
-    : scalars({{"loss", "loss"}}), trace(trace) {
-  std::vector<std::string> labels = shortNames(metrics);
-  for (size_t i = 0; i < metrics.size(); ++i)
-    scalars.push_back({metrics[i], labels[i]});
+               const std::vector<std::string> &paths, const Trace &trace)
+    : trace(trace) {
+  std::vector<std::string> labels =
+      shortNames({paths.begin() + 1, paths.end()});
+  labels.insert(labels.begin(), "loss");
+  for (size_t i = 0; i < paths.size(); ++i)
+    scalars.push_back({paths[i], labels[i]});
   for (int64_t i = 0; i < numRules; ++i) {
     Rule rule;
     static_cast<AlarmRule &>(rule) = parseAlarm(texts[i]);

@@ -50,10 +50,10 @@ struct AlarmVerdict {
 /// The rules of a run with their memory of earlier steps.
 class Alarms {
 public:
-  /// Parses rules about the loss, metrics of these paths and the trace. Throws
-  /// Error if a rule matches nothing.
+  /// Parses rules about scalars of these paths, of which the loss is the first,
+  /// and the trace. Throws Error if a rule matches nothing.
   Alarms(const char *const *rules, int64_t numRules,
-         const std::vector<std::string> &metrics, const Trace &trace);
+         const std::vector<std::string> &paths, const Trace &trace);
 
   bool empty() const { return rules.empty(); }
   /// Returns whether a rule is about a metric of the trace.

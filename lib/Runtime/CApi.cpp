@@ -394,7 +394,7 @@ struct fp8_alarms {
   fp8_alarms(const fp8_executable &step, const char *const *rules,
              int64_t numRules)
       : scalars(step), trace(step.results),
-        alarms(rules, numRules, scalars.metricNames(step), trace) {}
+        alarms(rules, numRules, scalars.names(step), trace) {}
 
   ScalarResults scalars;
   Trace trace;

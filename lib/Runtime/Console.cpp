@@ -116,10 +116,12 @@ std::vector<std::string> shortNames(const std::vector<std::string> &paths) {
   for (const std::string &path : paths) {
     size_t most = splitPath(path).size(), count = 1;
     auto isShared = [&] {
-      return std::count_if(
-                 paths.begin(), paths.end(), [&](const std::string &other) {
-                   return lastKeys(other, count) == lastKeys(path, count);
-                 }) > 1;
+      std::string name = lastKeys(path, count);
+      return name == "loss" ||
+             std::count_if(paths.begin(), paths.end(),
+                           [&](const std::string &other) {
+                             return lastKeys(other, count) == name;
+                           }) > 1;
     };
     while (count < most && isShared())
       ++count;

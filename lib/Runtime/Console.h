@@ -49,7 +49,8 @@ std::string metricText(const std::vector<std::string> &names,
 /// them; "" if they show nothing or the locale is not UTF-8.
 std::string sparkline(const std::vector<double> &values, size_t width);
 
-/// Returns the last keys of each path: as many as make it unique.
+/// Returns the last keys of each path of a metric: as many as make it unique
+/// among these and the loss, which is called "loss".
 std::vector<std::string> shortNames(const std::vector<std::string> &paths);
 
 } // namespace fp8::rt

@@ -14,19 +14,24 @@ void Evaluation::findScalars() {
     return results[i].kind == FP8_KIND_LOSS && isFloat(results[i].type.dtype);
   };
   auto isNumber = [&](size_t i) { return isFloat(results[i].type.dtype); };
-  auto isNamedLoss = [&](size_t i) {
+  // Returns the number of keys in the path of a result that is named so.
+  auto depthOfLoss = [&](size_t i) {
     std::vector<std::string> keys = splitPath(results[i].name);
-    return isNumber(i) && !keys.empty() && keys.back() == "loss";
+    return isNumber(i) && !keys.empty() && keys.back() == "loss" ? keys.size()
+                                                                 : SIZE_MAX;
   };
   // The scales and histories that delayed scaling adds are not metrics of the
   // model.
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i].type.elements() == 1 && results[i].kind != FP8_KIND_STATE)
       scalars.push_back(i);
-  // The loss is the result named so, else the one that the signature marks,
-  // else the first float.
-  auto loss = std::find_if(scalars.begin(), scalars.end(), isNamedLoss);
-  if (loss == scalars.end())
+  // The loss is the result named so, with the shortest path (others are parts
+  // of it), else the one that the signature marks, else the first float.
+  auto loss =
+      std::min_element(scalars.begin(), scalars.end(), [&](size_t a, size_t b) {
+        return depthOfLoss(a) < depthOfLoss(b);
+      });
+  if (loss != scalars.end() && depthOfLoss(*loss) == SIZE_MAX)
     loss = std::find_if(scalars.begin(), scalars.end(), isLoss);
   if (loss == scalars.end())
     loss = std::find_if(scalars.begin(), scalars.end(), isNumber);

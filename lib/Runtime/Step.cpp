@@ -1002,6 +1002,13 @@ ScalarResults::metricNames(const fp8_executable &step) const {
   return names;
 }
 
+std::vector<std::string>
+ScalarResults::names(const fp8_executable &step) const {
+  std::vector<std::string> names = metricNames(step);
+  names.insert(names.begin(), step.results[loss].name);
+  return names;
+}
+
 std::vector<double> ScalarResults::values(fp8_step &step) const {
   auto value = [&](size_t i) {
     return elementAsDouble(step.result(i),

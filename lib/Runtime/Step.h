@@ -217,9 +217,9 @@ struct ScalarResults {
   /// Throws Error unless there is exactly one loss.
   explicit ScalarResults(const fp8_executable &step);
 
-  /// The paths of the metrics, and the values from the last run, the loss
-  /// first.
   std::vector<std::string> metricNames(const fp8_executable &step) const;
+  /// The paths, and the values from the last run, the loss first.
+  std::vector<std::string> names(const fp8_executable &step) const;
   std::vector<double> values(fp8_step &step) const;
 
   size_t loss = 0;

@@ -127,9 +127,8 @@ bool Trainer::evaluate(LogRow &row) {
 
 void Trainer::readAlarms() {
   trace = std::make_unique<Trace>(results());
-  alarms =
-      std::make_unique<Alarms>(options.alarms, options.num_alarms,
-                               scalars.metricNames(step->executable), *trace);
+  alarms = std::make_unique<Alarms>(options.alarms, options.num_alarms,
+                                    scalars.names(step->executable), *trace);
 }
 
 void Trainer::openTrace() {

@@ -168,7 +168,7 @@ class Memory:
     def feed(self, path, value):
         """Copies an input of the next step, unless it is the (immutable) JAX array of the last one."""
         immutable = arrays.is_jax(value)
-        if immutable and self.fed.get(path) is value:
+        if immutable and self.fed.get(path) is value and not value.is_deleted():
             return
         buffer = self.inputs.get(path)
         if buffer is None or self.functions.on_gpu:  # There, the step only copies what was asked for.
@@ -275,7 +275,7 @@ class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
             return self._live().view(self._path)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
-        if any(isinstance(x, StateArray) for x in options.get("out", ())):
+        if method == "at" or any(isinstance(x, StateArray) for x in options.get("out", ())):
             raise TypeError(f"{self._path}: expected an array that can be written but got state of a step: change a copy of it (numpy.array)")
         if any(arrays.is_jax(x) for x in inputs) and method == "__call__" and not options:
             import jax.numpy as jnp

@@ -157,6 +157,9 @@ class Trainer:
         The ranks of a group stop after the same step when one of them receives SIGINT or SIGTERM; an exception on a single rank ends all.
         """
         steps = arrays.count("steps", steps)
+        batches = iter(batches)
+        if overwrite:  # An earlier run goes once there is a batch.
+            batches = itertools.chain(list(itertools.islice(batches, 1)), batches)
         with self._locked():
             return self._train(self._begin(state, resume, overwrite), batches, steps)
 
@@ -196,7 +199,7 @@ class Trainer:
                     state, metrics = self.step._take((state, *arguments_of(batch, roots[-1], last)), self._hold)
                     state = self._after(state, metrics, steps, jsonl, table, bar)
                     if self.checkpoint_every and self.taken % self.checkpoint_every == 0:
-                        self.checkpoint(state)
+                        self._checkpoint(state)
                     self._stop_if_told(state)
             except (FloatingPointError, AlarmStop, RankError):
                 raise
@@ -210,7 +213,7 @@ class Trainer:
                 self._memory = None
                 if bar is not None:
                     bar.close()
-        self.checkpoint(state)
+        self._checkpoint(state)
         return state
 
     def _hold(self, memory):
@@ -247,7 +250,7 @@ class Trainer:
         if self.stop_on_nonfinite and not skip and not math.isfinite(line["loss"]):
             self._raise_not_finite(f"a finite loss but got {line['loss']}")
         if stop:
-            self._raise(AlarmStop(f"stopped by an alarm: {line['alarms'][-1]}; resume from {self.checkpoint(state)}"))
+            self._raise(AlarmStop(f"stopped by an alarm: {line['alarms'][-1]}; resume from {self._checkpoint(state)}"))
         return state
 
     def _raise(self, error):
@@ -302,7 +305,7 @@ class Trainer:
 
     def _stop_if_told(self, state):
         if self._group is not None and self._group._any(self._signals):
-            self.checkpoint(state)
+            self._checkpoint(state)
             self._raise(KeyboardInterrupt())
 
     def _rules(self):
@@ -349,7 +352,7 @@ class Trainer:
         if is_ahead:
             state = self._after(state, metrics, steps, jsonl, table)
         if self.taken:
-            self.checkpoint(state)
+            self._checkpoint(state)
 
     def _rescue_alone(self, state, is_ahead):
         """Does the same without the other ranks, which do not take part: possible if this rank has all of the state."""
@@ -358,10 +361,15 @@ class Trainer:
                 self.step._write(self._path(self.taken), memory, self._infinite())
 
     def checkpoint(self, state: Any) -> pathlib.Path:
-        """Writes a checkpoint, and removes the oldest ones beyond `keep_checkpoints`. Returns its path (of a set of files, that of the index).
+        """Writes a checkpoint, in place of an earlier one of this step, and removes the oldest ones beyond `keep_checkpoints`. Returns its path
+        (of a set of files, that of the index).
 
         Raises FloatingPointError, and removes nothing, if the state is not finite (`stop_on_nonfinite`).
         """
+        return self._checkpoint(state, again=True)
+
+    def _checkpoint(self, state, again=False):
+        """Does so, unless the step has a checkpoint."""
         if self._group is not None:
             with self.step._held((state,)) as memory:
                 memory.expect_same()
@@ -369,7 +377,7 @@ class Trainer:
             raise RuntimeError("expected fit to have begun, which counts the steps, before a checkpoint: step8.save_state writes a state alone")
         written = self._from_first(self._written(self.taken))
         path = self.out / written if written else self._path(self.taken, self._is_sharded)
-        if not written:
+        if again or not written:
             self._expect_finite(state)
             self.step._save(path, (state,), self._infinite())
         if self.keep_checkpoints and self._is_first:
@@ -459,7 +467,10 @@ class Trainer:
 
     def _begin(self, state, resume, overwrite):
         self._count, self._before, self._may_be_infinite = 0, None, set()
-        if newest := self._from_first(self._newest() if resume else None):
+        newest = self._from_first(self._newest() if resume else None)
+        if not newest and self._from_first(bool(resume and self._complete())):
+            raise ValueError(f"{self.out}: expected a checkpoint to resume from but got damaged ones only: overwrite=True begins anew")
+        if newest:
             self._count, name = newest
             self._compare_recipes(name)
             self._may_be_infinite.update(metadata_of(self.out / name).get("may_be_infinite", "").splitlines())
@@ -467,9 +478,17 @@ class Trainer:
             with self.step._held((state,)) as memory:
                 if bad := self._why_not_saved(memory):
                     warnings.warn(f"{name} is not finite: {bad}", stacklevel=4)
+        else:
+            state = self.step._resident(state)  # reports what does not fit, before an earlier run goes
         if self._is_first:
             self._begin_files(resume, overwrite)
         return state
+
+    def _replace_file(self, name, text):
+        """Writes a file whole or not at all."""
+        temporary = self.out / f"{name}.fp8-tmp"
+        temporary.write_text(text)
+        os.replace(temporary, self.out / name)
 
     def _begin_files(self, resume, overwrite):
         self.out.mkdir(parents=True, exist_ok=True)
@@ -493,7 +512,7 @@ class Trainer:
             if text is None:
                 (self.out / name).unlink(missing_ok=True)
             else:
-                (self.out / name).write_text(text)
+                self._replace_file(name, text)
 
     def _cut_logs(self):
         """Removes the log lines that an interrupted run wrote after the checkpoint, and those that are no steps, as fp8-run does."""
@@ -502,9 +521,7 @@ class Trainer:
             if path.exists():
                 lines = path.read_text(errors="replace").splitlines(keepends=True)
                 kept = [line for line in lines if line.endswith("\n") and (step := step_of(line)) is not None and step <= self.taken]
-                temporary = path.with_suffix(".tmp")
-                temporary.write_text("".join(kept))
-                os.replace(temporary, path)
+                self._replace_file(name, "".join(kept))
 
     def _limited(self, batches, steps):
         rank, ranks = (self._group.rank, self._group.size) if self._group is not None else (0, 1)

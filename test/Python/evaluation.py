@@ -75,6 +75,27 @@ class BesideFP8Run(unittest.TestCase):
         other = fp8.evaluate(self.step, plain, batches=held_out())
         self.assertLess(abs(other["heldout_loss"] - got["heldout_loss"]), 0.02 * got["heldout_loss"])
 
+    def test_losses_of_parts(self):
+        """Of several results named so, the loss is the one with the shortest path; the others have longer names."""
+
+        def step(state, batch):
+            state, metrics = steps.tupled(state, batch)
+            return state, {**metrics, "a": {"loss": jnp.mean(batch["x"])}}
+
+        def parts(state, batch):
+            return {**loss(state, batch), "a": {"loss": jnp.float32(7)}}
+
+        compiled = fp8.compile(step, steps.state(), self.batch, recipe="none", evaluate=parts)
+        got = fp8.evaluate(compiled, steps.state(), batches=held_out())
+        self.assertNotEqual(got["heldout_loss"], 7)
+        self.assertEqual(got["heldout_metrics"]["result['a']['loss']"], 7)
+        rules = ["loss > 0 : warn", "result[1]['loss'] > 0 : warn", "a.loss > 1e6 : warn"]
+        trainer = fp8.Trainer(compiled, self.folder / "parts", progress=False, alarms=rules)
+        with self.assertWarns(fp8.AlarmWarning):
+            trainer.fit(steps.state(), [self.batch], 1)
+        (line,) = (json.loads(text) for text in (self.folder / "parts" / "log.jsonl").read_text().splitlines())
+        self.assertEqual([text.split(" is ")[0] for text in line["alarms"]], ["step 1: loss", "step 1: result[1]['loss']"])
+
     def test_export(self):
         out = self.folder / "own"
         fp8.export_weights(self.step, out, self.state, format="f8E4M3FN", batches=held_out())

@@ -125,6 +125,31 @@ class Training(unittest.TestCase):
             self.trainer(checkpoint_every=1, keep_checkpoints=1).fit(self.state, batches(begin=2), 4, resume=True)
         self.assertEqual(self.trainer()._checkpoints(), [4, 5])
 
+    def test_mistakes_remove_no_earlier_run(self):
+        self.trainer().fit(self.state, batches(), 2)
+        before = {path.name: path.read_bytes() for path in self.out.iterdir()}
+
+        def failing():
+            raise RuntimeError("no data")
+            yield
+
+        for state, data, error in ((self.state[:1], batches(), "."), (self.state, None, "not iterable"), (self.state, failing(), "no data")):
+            with self.assertRaisesRegex((TypeError, ValueError, RuntimeError), error):
+                self.trainer().fit(state, data, 3, overwrite=True)
+            self.assertEqual({path.name: path.read_bytes() for path in self.out.iterdir()}, before)
+        (self.out / "checkpoint-2.safetensors").write_bytes(b"no tensors")
+        with self.assertRaisesRegex(ValueError, "got damaged ones only"), warnings.catch_warnings(action="ignore"):
+            self.trainer().fit(self.state, batches(), 3, resume=True)
+        self.assertEqual(len(self.lines()), 2)
+
+    def test_a_checkpoint_of_another_state(self):
+        trainer = self.trainer()
+        state = trainer.fit(self.state, batches(), 2)
+        edited = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), state)
+        self.assertFalse(np.asarray(self.step.load_state(trainer.checkpoint(edited), self.state)[0]["in"]).any())
+        with self.assertRaisesRegex(TypeError, "expected an array that can be written"):
+            np.add.at(state[0]["in"], 0, 1)
+
     def test_resuming_with_another_recipe_warns(self):
         self.trainer().fit(self.state, batches(), 2)
         other = fp8.compile(steps.tupled, self.state, steps.batch(), recipe="coat", set={"compute.logits_bytes": 4096})

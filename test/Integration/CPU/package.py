@@ -168,7 +168,7 @@ call(TRAIN, other, *run, fails="bytes but got")
 (other / "package.so").write_bytes(whole[:5000] + b"?" + whole[5001:])
 call(TRAIN, other, *run, fails="it is damaged")
 
-# A linker alone is enough; without any linker an older package is removed.
+# A linker alone is enough; without any linker an older package stays as it is.
 linkers = FOLDER / "linkers"
 linkers.mkdir()
 (linkers / "ld").symlink_to(shutil.which("ld"))
@@ -177,4 +177,7 @@ call(TRAIN, other, *RUNNING, "--steps", "3", "--out", FOLDER / "linked")
 assert rows(FOLDER / "linked") == rows(FOLDER / "none")
 (linkers / "ld").unlink()
 call(RUN, *FILES, "--emit-package", other, fails="expected a linker on PATH (cc, clang-22, ld.lld or ld) but found none", PATH=str(linkers))
-call(TRAIN, other, *run, fails="expected a package in")
+call(TRAIN, other, *RUNNING, "--steps", "3", "--out", FOLDER / "linked", "--overwrite")
+assert not list(other.glob("*tmp*")), list(other.iterdir())
+# A run's files are not replaced.
+call(RUN, *FILES, "--emit-package", FOLDER / "linked", fails="expected another directory for the package than '")
