@@ -25,6 +25,7 @@
 #include "llvm/Support/InitLLVM.h"
 
 #include <csignal>
+#include <functional>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -120,7 +121,7 @@ struct Options {
                                  "resume count)")};
   cl::opt<std::string> outDir{"out", cl::init("out"),
                               cl::desc("Directory of log, picture, reports and "
-                                       "checkpoints"),
+                                       "checkpoints (default: out)"),
                               cl::value_desc("DIR"), cl::cat(category)};
   cl::opt<bool> resume{"resume",
                        cl::desc("Continue from the newest checkpoint "
@@ -147,9 +148,10 @@ struct Options {
       cl::value_desc("N")};
   Number<double> holdout{"holdout", 0.1,
                          cl::desc("Fraction at the end of each data file that "
-                                  "is held out")};
+                                  "is held out (default: 0.1)")};
   Number<uint64_t> seed{
-      "seed", 0, cl::desc("Seed of the initializer and of the data order")};
+      "seed", 0,
+      cl::desc("Seed of the initializer and of the data order (default: 0)")};
   Number<int32_t> threads{"threads", 0,
                           cl::desc("Number of threads (0: one per core)")};
   cl::opt<std::string> targetCPU{
@@ -282,7 +284,8 @@ struct Options {
   cl::opt<std::string> packageDir{
       "emit-package",
       cl::desc("Write the compiled functions to a directory that fp8-train "
-               "runs without a compiler, and stop"),
+               "runs without a compiler, and stop (options of runs, such as "
+               "--steps, do nothing)"),
       cl::value_desc("DIR"), cl::cat(category)};
   cl::opt<bool> noCache{
       "no-cache", cl::desc("Compile everything, even if the cache has it"),
@@ -605,6 +608,22 @@ std::string findExportMistake() {
   return "";
 }
 
+/// Returns a mistake in options that --entry does nothing with; "" if there is
+/// none.
+std::string findOptionOfRuns() {
+  std::reference_wrapper<const cl::Option> ofRuns[] = {
+      flags->dataFiles,    flags->evalData,      flags->shuffle,
+      flags->steps,        flags->overwrite,     flags->evalEvery,
+      flags->holdout,      flags->logEvery,      flags->checkpointEvery,
+      flags->traceEvery,   flags->noCheckpoints, flags->shardedCheckpoints,
+      flags->alarms,       flags->report,        flags->profile,
+      flags->showVerdicts, flags->rankTimeout};
+  for (const cl::Option &option : ofRuns)
+    if (!flags->entry.empty() && option.getNumOccurrences())
+      return ("expected no --" + option.ArgStr + " with --entry").str();
+  return "";
+}
+
 /// Returns a mistake in options that do something only with others; "" if there
 /// is none.
 std::string findIdleOption() {
@@ -622,7 +641,7 @@ std::string findIdleOption() {
     return needs("inputs", "entry");
   if (flags->entry.empty() && !flags->outputs.empty())
     return needs("outputs", "entry");
-  return "";
+  return findOptionOfRuns();
 }
 
 int train(MLIRContext &context, const SignatureOptions &signature,

@@ -387,6 +387,7 @@ def options_that_need_others(f):
     f.fails(r"expected --target nvptx:GPU with --gpu-image", gpu_image="ptx")
     f.fails(r"expected --data-parallel with --loss-reduction", loss_reduction="mean")
     f.fails(r"expected --entry with --inputs", inputs=f.text)
+    f.fails(r"expected no --data with --entry", entry="main", outputs=f.folder / "outputs.safetensors")
 
 
 @case
