@@ -109,6 +109,7 @@ struct Analyzer {
   struct WeightDot;
   WeightDot getWeightDot(stablehlo::DotGeneralOp dot);
   static void findContracted(WeightDot &dot);
+  bool isFreeDimOfWeight(stablehlo::DotGeneralOp dot, int64_t dim) const;
   bool isBatchOfScores(Value value, int64_t dim) const;
   bool mixesHeads(stablehlo::DotGeneralOp dot, unsigned activation) const;
   void classifyWithWeight(unsigned index);
@@ -119,7 +120,9 @@ struct Analyzer {
   bool matchWgrad(unsigned index, bool activationIsLhs);
   bool matchWgradByGradient(unsigned index, bool activationIsLhs);
   void setWgrad(unsigned index, unsigned layer, bool activationIsLhs);
-  std::string getUpdatedParameter(Value gradient) const;
+  std::string getUpdatedParameter(Value gradient,
+                                  bool throughDots = false) const;
+  bool readsParameter(const Layer &layer, StringRef path) const;
   std::string getParameterOfResult(unsigned result) const;
   void findHeads();
   void dropChoices();
@@ -142,8 +145,8 @@ struct Analyzer {
   /// The ops that compute the loss, and those that compute the next parameters
   /// and the state of the optimizer.
   DenseSet<Operation *> forwardSlice, updateSlice;
-  /// Dots of the optimizer.
-  DenseSet<Operation *> optimizerDots;
+  /// Dots of the optimizer, and those that mix heads.
+  DenseSet<Operation *> optimizerDots, mixers;
 };
 } // namespace
 
@@ -359,7 +362,8 @@ bool Analyzer::isProjection(Value value, Operation *user) const {
 
 /// Returns the origin of an operand of a dot. Queries that are made of learned
 /// latents alone are no weight, but the same activation for all examples: they
-/// are repeated in the batch, or a product of two weights.
+/// are repeated in the batch, or a product of two weights. So are the weights
+/// of an attention of such queries.
 Origin Analyzer::getOperandOrigin(stablehlo::DotGeneralOp dot,
                                   unsigned index) const {
   Value operand = dot->getOperand(index);
@@ -368,7 +372,9 @@ Origin Analyzer::getOperandOrigin(stablehlo::DotGeneralOp dot,
       index ? dims.getRhsBatchingDimensions() : dims.getLhsBatchingDimensions();
   Origin origin = origins.get(views.getViewRoot(operand, dot));
   if (origin == Origin::Weight && !batch.empty() &&
-      (isRepeatedInBatch(operand, batch, dot) || isProjection(operand, dot)))
+      (isRepeatedInBatch(operand, batch, dot) || isProjection(operand, dot) ||
+       llvm::any_of(
+           batch, [&](int64_t dim) { return isBatchOfScores(operand, dim); })))
     return Origin::Data;
   return origin;
 }
@@ -511,10 +517,22 @@ static bool isNormalizedAlong(Operation *op, int64_t dim) {
   return false;
 }
 
+/// Whether a dimension of a dot's result is one that its weight is not
+/// contracted along.
+bool Analyzer::isFreeDimOfWeight(stablehlo::DotGeneralOp dot,
+                                 int64_t dim) const {
+  auto numbers = dot.getDotDimensionNumbers();
+  int64_t batch = numbers.getLhsBatchingDimensions().size(),
+          rhsBegin = shapeOf(dot.getLhs()).size() -
+                     numbers.getLhsContractingDimensions().size();
+  bool isOfRhs = dim >= rhsBegin;
+  return dim >= batch && getOperandOrigin(dot, isOfRhs) == Origin::Weight;
+}
+
 /// Whether a dimension of `value` is one of batches or heads of the scores from
 /// which it follows: of a batched product of two activations that has several
-/// rows and columns. A norm along the dimension makes channels of it, as those
-/// of a product of pairs.
+/// rows and columns, or of such heads' mixture. A norm along the dimension
+/// makes channels of it, as those of a product of pairs.
 bool Analyzer::isBatchOfScores(Value value, int64_t dim) const {
   // No more ops are between scores and what mixes them; a residual stream has
   // as many as the model has layers.
@@ -540,6 +558,8 @@ bool Analyzer::isBatchOfScores(Value value, int64_t dim) const {
           ShapedType::getNumElements(free.drop_front(rows)) > 1 &&
           getOperandOrigin(dot, 0) == Origin::Data &&
           getOperandOrigin(dot, 1) == Origin::Data)
+        return true;
+      if (mixers.contains(dot) && isFreeDimOfWeight(dot, place))
         return true;
       continue;
     }
@@ -665,8 +685,10 @@ static int64_t getNumElements(Value value) {
 
 /// Follows a gradient through elementwise ops, views and loops to the parameter
 /// that it updates. Does not follow reductions: through the gradients' norm,
-/// every gradient reaches every parameter.
-std::string Analyzer::getUpdatedParameter(Value gradient) const {
+/// every gradient reaches every parameter. With `throughDots`, also to one that
+/// the weight is computed from by a product, such as a low-rank adapter.
+std::string Analyzer::getUpdatedParameter(Value gradient,
+                                          bool throughDots) const {
   SmallVector<Value> worklist{gradient};
   llvm::SmallPtrSet<Operation *, 32> seen;
   DenseSet<Value> seenCarries;
@@ -698,10 +720,10 @@ std::string Analyzer::getUpdatedParameter(Value gradient) const {
       } else if (isa<stablehlo::ConcatenateOp>(user) ||
                  (isa<stablehlo::DynamicUpdateSliceOp>(user) && index <= 1)) {
         follow(user->getResult(0));
-      } else if (!isa<stablehlo::DotGeneralOp>(user) &&
-                 seen.insert(user).second) {
+      } else if (bool isDot = isa<stablehlo::DotGeneralOp>(user);
+                 (throughDots || !isDot) && seen.insert(user).second) {
         for (OpResult result : user->getResults())
-          if (getNumElements(result) == size)
+          if (isDot || getNumElements(result) == size)
             worklist.push_back(result);
       }
     }
@@ -765,13 +787,39 @@ bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
     candidates = std::move(byGradient);
   unsigned chosen = candidates.front();
   if (candidates.size() > 1) {
-    std::string path = getUpdatedParameter(dot->getResult(0));
+    std::string path = getUpdatedParameter(dot->getResult(0)),
+                factor = path.empty()
+                             ? getUpdatedParameter(dot->getResult(0),
+                                                   /*throughDots=*/true)
+                             : "";
     for (unsigned i : candidates)
-      if (dots[layers[i].info].layer == path)
+      if (dots[layers[i].info].layer == path ||
+          (!factor.empty() && readsParameter(layers[i], factor)))
         chosen = i;
   }
   setWgrad(index, chosen, activationIsLhs);
   return true;
+}
+
+/// Whether the weight of a layer is computed from a parameter.
+bool Analyzer::readsParameter(const Layer &layer, StringRef path) const {
+  constexpr unsigned kMostValues = 64;
+  const DotInfo &info = dots[layer.info];
+  llvm::SetVector<Value> seen;
+  seen.insert(info.dot->getOperand(info.lhs == OperandKind::Weight ? 0 : 1));
+  for (unsigned i = 0; i < std::min<size_t>(seen.size(), kMostValues); ++i) {
+    Value value = seen[i];
+    if (auto arg = dyn_cast<BlockArgument>(value);
+        arg && arg.getOwner()->getParentOp() == function &&
+        getPath(arg) == path)
+      return true;
+    seen.insert_range(getFlowSources(value));
+    if (Operation *op = value.getDefiningOp(); op && op->getNumRegions() == 0)
+      for (Value operand : op->getOperands())
+        if (origins.get(operand) == Origin::Weight)
+          seen.insert(operand);
+  }
+  return false;
 }
 
 /// Matches a dot that reads the gradient which the dgrad dot of a layer reads,
@@ -1153,10 +1201,12 @@ void Analyzer::run() {
                                   .getLhsContractingDimensions()
                                   .empty())
         info.why = "not a linear layer: contracts nothing";
-      else if (forwardPass && mixesHeads(dot, lhs == Origin::Weight))
+      else if (forwardPass && mixesHeads(dot, lhs == Origin::Weight)) {
         info.why = "not a linear layer: mixes the scores of heads";
-      else
+        mixers.insert(dot);
+      } else {
         classifyWithWeight(i);
+      }
     }
   };
   classify(/*forwardPass=*/true);

@@ -3,6 +3,8 @@
 #include "Origins.h"
 #include "ValueFlow.h"
 
+#include "../Usage.h"
+
 #include "fp8/Analysis/Signature.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -37,6 +39,9 @@ Origin Origins::classify(BlockArgument arg) const {
        (role == ArgRole::State &&
         (kind == StateKind::Parameter || kind == StateKind::Average))))
     return Origin::Weight;
+  if (isKeyType(arg.getType()) &&
+      (role == ArgRole::Key || role == ArgRole::State))
+    return Origin::Random;
   // Flags that are no data mask weights: those that are left out or frozen.
   bool isMask = getElementTypeOrSelf(arg.getType()).isInteger(1) &&
                 (role == ArgRole::Frozen || role == ArgRole::State);
@@ -163,6 +168,14 @@ Value Origins::getScaledWeight(Operation &op) const {
                                                        : Value();
 }
 
+/// Whether `op` combines each element of a weight with a random number, as
+/// noisy layers do. (A random choice of elements is data.)
+bool Origins::isNoisyWeight(Operation &op) const {
+  Value result = op.getResult(0);
+  return stablehlo::worksByElement(&op) &&
+         getSize(result) <= getSize(parameters.lookup(result));
+}
+
 void Origins::propagate(Operation &op) {
   if (isa<stablehlo::WhileOp>(op))
     return propagateLoop(op);
@@ -181,11 +194,18 @@ void Origins::propagate(Operation &op) {
   }
   // Everything that the regions read (of a reduction, for instance) affects
   // every result.
+  bool isRandom = false;
   op.walk([&](Operation *nested) {
-    for (Value operand : nested->getOperands())
+    for (Value operand : nested->getOperands()) {
+      isRandom |= origins.lookup(operand) == Origin::Random;
       for (OpResult result : op.getResults())
         merge(operand, result);
+    }
   });
+  for (OpResult result : op.getResults())
+    if (isRandom && origins.lookup(result) == Origin::Weight &&
+        !updated.contains(result) && !isNoisyWeight(op))
+      origins[result] = Origin::Data;
 }
 
 void Origins::propagateLoop(Operation &loop) {

@@ -10,14 +10,19 @@
 namespace mlir {
 namespace fp8 {
 
-/// What a value depends on: nothing, parameters alone, or data.
-enum class Origin { Constant, Weight, Data };
+/// What a value depends on: nothing, parameters alone, or data. Random numbers
+/// are data, unless they are noise of a weight: one for each of its elements.
+enum class Origin { Constant, Random, Weight, Data };
 
 class Origins {
 public:
   explicit Origins(func::FuncOp function);
 
-  Origin get(Value value) const { return origins.lookup(value); }
+  /// Returns Constant, Weight or Data.
+  Origin get(Value value) const {
+    Origin origin = origins.lookup(value);
+    return origin == Origin::Random ? Origin::Data : origin;
+  }
 
   /// Returns the largest parameter that a weight is computed from.
   BlockArgument getParameter(Value value) const {
@@ -53,6 +58,7 @@ private:
   void propagate(Block &block);
   void propagate(Operation &op);
   Value getScaledWeight(Operation &op) const;
+  bool isNoisyWeight(Operation &op) const;
   void propagateLoop(Operation &loop);
   void propagateBranch(Operation &branch);
   bool merge(Value from, Value into);
