@@ -928,6 +928,8 @@ private:
     for (const Scores &scores : all)
       changed |= !changed && !storeScores && separateHeads(scores);
     if (!changed) {
+      // Other norms (of a product along its channels) are no softmax.
+      llvm::erase_if(all, [](const Scores &s) { return !s.hasExponential(); });
       llvm::append_range(all, lost);
       llvm::for_each(all, [&](const Scores &scores) { leave(scores); });
       return false;

@@ -32,6 +32,12 @@ bool Scores::haveQueriesAndKeys(ArrayRef<int> dims) const {
          llvm::any_of(dims, [&](int dim) { return isKey(dim); });
 }
 
+bool Scores::hasExponential() const {
+  return llvm::any_of(members, [](Value member) {
+    return isa_and_nonnull<stablehlo::ExpOp>(member.getDefiningOp());
+  });
+}
+
 bool Scores::isScore(Value value) const {
   auto it = dims.find(value);
   return it != dims.end() && isMember(value) && haveQueriesAndKeys(it->second);
@@ -349,10 +355,7 @@ bool ScoreFinder::isNormOfOutput(const Scores &scores) const {
            llvm::any_of(opsOf.lookup(groups.find(group->second)),
                         isExponential);
   };
-  return llvm::none_of(scores.members,
-                       [&](Value member) {
-                         return isExponential(member.getDefiningOp());
-                       }) &&
+  return !scores.hasExponential() &&
          llvm::any_of(scores.scoreDots, [&](Dot dot) {
            return llvm::any_of(dot->getOperands(), isWeight);
          });

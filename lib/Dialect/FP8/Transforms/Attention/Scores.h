@@ -48,6 +48,8 @@ struct Scores {
   bool isKey(int dim) const {
     return dim >= static_cast<int>(numBatch + numQueries);
   }
+  /// Whether a member is an exponential.
+  bool hasExponential() const;
   /// Whether the dimensions include both queries and keys.
   bool haveQueriesAndKeys(ArrayRef<int> dims) const;
   /// Returns the index of the operand of a reader that is scores.

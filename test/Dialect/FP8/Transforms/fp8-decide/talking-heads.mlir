@@ -1,7 +1,8 @@
 // RUN: fp8-opt %s --fp8-resolve-recipe=recipe=tensorwise --fp8-decide=emit-remarks --verify-diagnostics -o /dev/null
 
 // A parameter that mixes the scores of heads is no linear layer: masked scores
-// would be the amax. What follows from attention's result is one.
+// would be the amax. So it is behind the softmax. What follows from attention's
+// result is one.
 
 func.func public @main(
     %mix: tensor<4x4xf32> {fp8.role = "state", fp8.kind = "parameter", fp8.path = "p['mix']"},
@@ -20,8 +21,11 @@ func.func public @main(
   %t = stablehlo.transpose %masked, dims = [0, 2, 3, 1] : (tensor<2x4x8x8xf32>) -> tensor<2x8x8x4xf32>
   // expected-remark @+1 {{high_precision: other (batch 1, M 128, N 4, K 4; bf16 x bf16): not a linear layer: mixes the scores of heads}}
   %m = stablehlo.dot_general %t, %mix, contracting_dims = [3] x [0] : (tensor<2x8x8x4xf32>, tensor<4x4xf32>) -> tensor<2x8x8x4xf32>
+  %e = stablehlo.exponential %m : tensor<2x8x8x4xf32>
+  // expected-remark @+1 {{high_precision: other (batch 1, M 128, N 4, K 4; bf16 x bf16): not a linear layer: mixes the scores of heads}}
+  %m2 = stablehlo.dot_general %e, %mix, contracting_dims = [3] x [0] : (tensor<2x8x8x4xf32>, tensor<4x4xf32>) -> tensor<2x8x8x4xf32>
   // expected-remark @+1 {{high_precision: attention (batch 8, M 8, N 8, K 8; bf16 x bf16): attention: a batched product of two activations}}
-  %a = stablehlo.dot_general %m, %k, batching_dims = [0, 3] x [0, 2], contracting_dims = [2] x [1]
+  %a = stablehlo.dot_general %m2, %k, batching_dims = [0, 3] x [0, 2], contracting_dims = [2] x [1]
       : (tensor<2x8x8x4xf32>, tensor<2x8x4x8xf32>) -> tensor<2x4x8x8xf32>
   %u = stablehlo.transpose %a, dims = [0, 2, 1, 3] : (tensor<2x4x8x8xf32>) -> tensor<2x8x4x8xf32>
   %o = stablehlo.reshape %u : (tensor<2x8x4x8xf32>) -> tensor<2x8x32xf32>
