@@ -567,6 +567,13 @@ def flax_linen(q, k, v, extra):
     return nn.dot_product_attention(q, k, v, mask=mask)
 
 
+def forgetting(q, k, v, extra):
+    """A bias that one vector makes for queries and keys (arXiv 2503.02130): their gradients meet in that of the vector."""
+    decay = jnp.cumsum(jax.nn.log_sigmoid(extra["bias"]), axis=-1)
+    rows, columns = positions(q, k)
+    return softmax_attention(q, k, v, bias=decay[..., :, None] - decay[..., None, :], mask=rows >= columns)
+
+
 def no_softmax(q, k, v, extra):
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.relu(jnp.einsum("bqhd,bkhd->bhqk", q, k)) / 24, v)
 
@@ -598,6 +605,8 @@ CASES = {
     "learned bias of all heads": Case(given_bias, parameters=learned((QUERIES, KEYS)), backward=2),
     "learned bias of a batch": Case(given_bias, parameters=learned((BATCH, 1, QUERIES, KEYS)), backward=2),
     "learned bias of bf16": Case(given_bias, parameters=learned((HEADS, QUERIES, KEYS)), backward=2, dtype="bfloat16"),
+    "forgetting": Case(forgetting, parameters=learned((HEADS, QUERIES)), backward=2),
+    "forgetting in a scan with remat": Case(forgetting, parameters=learned((HEADS, QUERIES)), backward=2, layers="remat"),
     "learned bias of layers": Case(causal_with_bias, parameters=learned((HEADS, QUERIES, KEYS)), backward=2, layers="remat"),
     "long learned bias": Case(causal_with_bias, parameters=learned((HEADS, 300, 300)), backward=2, queries=300, keys=300, batch=5, most_keys=(300,)),
     "relative bias": Case(relative, parameters=learned((16, HEADS)), backward=2),

@@ -98,7 +98,7 @@ namespace {
 using Labels = SmallVector<int, 4>;
 using LabelSet = llvm::SmallSet<int, 4>;
 
-/// Labels that may turn out to be equal: a union-find structure.
+/// Numbers that may turn out to be equal: a union-find structure.
 class Classes {
 public:
   int make() {
@@ -107,19 +107,39 @@ public:
     return number;
   }
   int find(int number) const { return classes.getLeaderValue(number); }
-  void join(int a, int b) {
-    bool isEitherMarked = isMarked(a) || isMarked(b);
-    classes.unionSets(a, b);
-    if (isEitherMarked)
-      mark(a);
-  }
-  void mark(int number) { marked.insert(find(number)); }
-  bool isMarked(int number) const { return marked.contains(find(number)); }
+  void join(int a, int b) { classes.unionSets(a, b); }
 
 private:
   llvm::EquivalenceClasses<int> classes;
-  DenseSet<int> marked;
   int count = 0;
+};
+
+/// The labels of dimensions, and which dimension of which dots each one is.
+class DimLabels {
+public:
+  int make(Dot dot, unsigned dim) {
+    int label = classes.make();
+    dimsOf[label] = {{dot, dim}};
+    return label;
+  }
+  int make() { return classes.make(); }
+  int find(int label) const { return classes.find(label); }
+  void join(int a, int b);
+  bool areOfOneDot(int a, int b) const;
+  bool isBatch(int label) const;
+
+private:
+  using DimOfDot = llvm::SmallDenseMap<Operation *, unsigned, 2>;
+
+  /// Returns the dimensions that a label is.
+  const DimOfDot &get(int label) const {
+    static const DimOfDot none;
+    auto it = dimsOf.find(find(label));
+    return it == dimsOf.end() ? none : it->second;
+  }
+
+  Classes classes;
+  DenseMap<int, DimOfDot> dimsOf; ///< By the leader of each class.
 };
 
 /// Follows dimensions through a block.
@@ -150,8 +170,8 @@ private:
   void checkUses(Scores &scores);
 
   Block &block;
-  /// The marked labels are those of the dots' batches and heads.
-  Classes labels, groups;
+  DimLabels labels;
+  Classes groups;
   DenseMap<Value, Labels> labelsOf;
   DenseMap<Value, int> groupOf;
   /// The ops that compute the values of each group, in the block's order.
@@ -161,6 +181,39 @@ private:
 };
 
 } // namespace
+
+void DimLabels::join(int a, int b) {
+  a = find(a);
+  b = find(b);
+  if (a == b)
+    return;
+  DimOfDot dims = dimsOf.lookup(a), others = dimsOf.lookup(b);
+  if (dims.size() < others.size())
+    std::swap(dims, others);
+  dims.insert(others.begin(), others.end());
+  classes.join(a, b);
+  dimsOf[find(a)] = std::move(dims);
+}
+
+/// Whether two labels are different dimensions of one dot's result: its rows
+/// and its columns.
+bool DimLabels::areOfOneDot(int a, int b) const {
+  const DimOfDot &dims = get(a), &others = get(b);
+  return llvm::any_of(dims, [&](const auto &each) {
+    auto other = others.find(each.first);
+    return other != others.end() && other->second != each.second;
+  });
+}
+
+/// Whether a label is one of the batches and heads of a dot.
+bool DimLabels::isBatch(int label) const {
+  return llvm::any_of(get(label), [](const auto &each) {
+    return each.second < cast<Dot>(each.first)
+                             .getDotDimensionNumbers()
+                             .getLhsBatchingDimensions()
+                             .size();
+  });
+}
 
 void ScoreFinder::set(Value value, Labels valueLabels, int group) {
   labelsOf[value] = std::move(valueLabels);
@@ -182,6 +235,8 @@ void ScoreFinder::followShape(Value from, Value to, ArrayRef<int> places) {
   set(to, std::move(next), groupOf.lookup(from));
 }
 
+/// Joins the dimensions of the operands. What combines rows with columns (the
+/// gradient of a vector that makes a bias for both) ends the scores.
 void ScoreFinder::followElementwise(Operation &op) {
   Value result = op.getResult(0), first;
   for (Value operand : op.getOperands()) {
@@ -192,6 +247,11 @@ void ScoreFinder::followElementwise(Operation &op) {
       continue;
     }
     Labels a = labelsOf.lookup(first), b = labelsOf.lookup(operand);
+    if (llvm::any_of(llvm::zip(a, b), [&](auto pair) {
+          auto [x, y] = pair;
+          return x >= 0 && y >= 0 && labels.areOfOneDot(x, y);
+        }))
+      return;
     for (auto [x, y] : llvm::zip(a, b))
       if (x >= 0)
         labels.join(x, y);
@@ -227,13 +287,8 @@ static std::optional<SmallVector<int>> placesAfterReshape(Value from,
 
 void ScoreFinder::followDot(Dot dot) {
   Labels fresh;
-  for (int64_t size : shapeOf(dot.getResult()))
-    fresh.push_back(size == 1 ? -1 : labels.make());
-  size_t numBatch =
-      dot.getDotDimensionNumbers().getLhsBatchingDimensions().size();
-  for (int label : ArrayRef(fresh).take_front(numBatch))
-    if (label >= 0)
-      labels.mark(label);
+  for (auto [dim, size] : llvm::enumerate(shapeOf(dot.getResult())))
+    fresh.push_back(size == 1 ? -1 : labels.make(dot, dim));
   set(dot.getResult(), std::move(fresh), groups.make());
 }
 
@@ -248,7 +303,7 @@ void ScoreFinder::followReduction(stablehlo::ReduceOp reduce) {
   bool isLeft = false;
   for (auto [dim, label] : llvm::enumerate(old)) {
     bool isReduced = llvm::is_contained(reduce.getDimensions(), dim);
-    if (isReduced && label >= 0 && labels.isMarked(label))
+    if (isReduced && label >= 0 && labels.isBatch(label))
       return;
     isLeft |= !isReduced && label >= 0;
     places.push_back(isReduced ? -1 : place++);
