@@ -13,6 +13,7 @@ are stored as their words, Python numbers with JAX's types (i32, f32, bool).
 
 import json
 import os
+import re
 import sys
 import warnings
 
@@ -81,8 +82,9 @@ def to_array(leaf):
 def flatten(trees):
     """Returns (name, leaf) for every leaf, and the structure that reassembles them."""
     leaves, structure = jax.tree_util.tree_flatten_with_path(trees)
-    # The outermost key is the parameter: 'state' instead of "['state']".
-    return [(path[0].key + jax.tree_util.keystr(path[1:]), leaf) for path, leaf in leaves], structure
+    # The outermost key is the parameter: 'state' instead of "['state']". Children of a class that is registered without keys have numbers.
+    name = lambda path: path[0].key + re.sub(r"<flat index (\d+)>", r"\1", jax.tree_util.keystr(path[1:]))
+    return [(name(path), leaf) for path, leaf in leaves], structure
 
 
 def save(path, **trees):

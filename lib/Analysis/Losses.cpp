@@ -17,6 +17,15 @@ unsigned SignatureAnalyzer::trainedIn(unsigned arg) {
   return next;
 }
 
+/// Whether the next value of state follows from its value by another way than
+/// `gradient`. That of a power iteration does not: what looks like its gradient
+/// is the next vector.
+bool SignatureAnalyzer::isUpdatedBy(unsigned arg, Value gradient) {
+  Value next = returned[trainedIn(arg)];
+  return chains.of(next).count(argument(arg)) > 0 ||
+         sliceOf({next}, {}, {gradient}).contains(argument(arg));
+}
+
 /// Finds the gradients in updates, and the state that loops over whole steps
 /// carry.
 void SignatureAnalyzer::findGradients() {
@@ -35,7 +44,8 @@ void SignatureAnalyzer::findGradients() {
       continue;
     for (auto &[source, reach] : chains.of(next))
       if (!isa<BlockArgument>(source) && !inForwardPass.contains(source) &&
-          gradients.evidence(argument(arg.index), partners, source) > 0) {
+          gradients.evidence(argument(arg.index), partners, source) > 0 &&
+          isUpdatedBy(arg.index, source)) {
         learning.insert(arg.index);
         if (!isa<BlockArgument>(next))
           updated.insert(next);

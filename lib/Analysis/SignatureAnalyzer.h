@@ -130,6 +130,7 @@ private:
   void reportAmbiguities(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
                          ArrayRef<Ambiguity> found);
   unsigned trainedIn(unsigned arg);
+  bool isUpdatedBy(unsigned arg, Value gradient);
   void findGradients();
   void barGradientFlags();
   SmallVector<Value>

@@ -80,6 +80,7 @@ static bool canonicalizeWhile(WhileOp loop) {
   bool changed = eraseDeadOps(loop.getCond().front());
   changed |= eraseDeadOps(loop.getBody().front());
   loop = simplifyCarries(loop, changed);
+  changed |= readCopiedArrays(loop);
   if (loop->use_empty()) {
     loop.erase();
     return true;

@@ -72,6 +72,10 @@ bool scatterToUpdate(ScatterOp op);
 /// (StackOrigins.cpp).
 bool readOrigin(DynamicSliceOp slice);
 
+/// Lets readers of stacks that are copies of arrays read the arrays. Returns
+/// whether there are any.
+bool readCopiedArrays(WhileOp loop);
+
 } // namespace stablehlo
 } // namespace mlir
 

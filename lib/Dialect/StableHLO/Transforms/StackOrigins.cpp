@@ -216,3 +216,35 @@ bool stablehlo::readOrigin(DynamicSliceOp slice) {
   slice.erase();
   return true;
 }
+
+/// Returns the array whose slices a loop stacks in their order; null if `stack`
+/// is no copy.
+static Value findCopiedArray(Value stack) {
+  std::optional<StackingLoop> loop = matchStackingLoop(stack);
+  auto slice = loop ? stripReshapes(loop->update.getUpdate())
+                          .getDefiningOp<DynamicSliceOp>()
+                    : DynamicSliceOp();
+  Value start = slice ? matchSlot(slice) : Value();
+  std::optional<AffineIndex> index;
+  if (start)
+    index = matchAffineIndex(start);
+  bool isSame = index && index->counter == loop->slot.counter &&
+                index->scale == loop->slot.scale &&
+                index->offset == loop->slot.offset;
+  return isSame && slice.getOperand().getType() == stack.getType() &&
+                 isVisible(slice.getOperand(), stack.getDefiningOp())
+             ? slice.getOperand()
+             : Value();
+}
+
+bool stablehlo::readCopiedArrays(WhileOp loop) {
+  bool changed = false;
+  for (OpResult result : loop->getResults()) {
+    Value array = result.use_empty() ? Value() : findCopiedArray(result);
+    if (!array)
+      continue;
+    result.replaceAllUsesWith(array);
+    changed = true;
+  }
+  return changed;
+}

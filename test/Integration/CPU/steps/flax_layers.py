@@ -4,7 +4,6 @@ statistics, dropout."""
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from families import Step, step
 from flax.training.train_state import TrainState
@@ -186,3 +185,38 @@ def nnx_model():
 
     x, y = clusters()
     return Step(train, {"state": state}, {"x": x, "y": y}, lambda r: r[1], lambda r: {"state": r[0]}, linear=(2, 1, 2))
+
+
+@step
+def nnx_scanned_remat():
+    """nnx.scan over nnx.remat: the loop over layers also returns their weights."""
+    from flax import nnx
+
+    class Layer(nnx.Module):
+        def __init__(self, rngs):
+            self.up = nnx.Linear(32, 32, rngs=rngs)
+
+        def __call__(self, x):
+            return x + nnx.gelu(self.up(x))
+
+    class Model(nnx.Module):
+        def __init__(self, rngs):
+            self.layers = nnx.vmap(Layer, in_axes=(0,))(rngs.fork(split=3))
+            self.head = nnx.Linear(32, 10, rngs=rngs)
+
+        def __call__(self, x):
+            scanned = nnx.scan(nnx.remat(lambda x, layer: layer(x)), in_axes=(nnx.Carry, 0), out_axes=nnx.Carry)
+            return self.head(scanned(x, self.layers))
+
+    model = Model(nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, tx(), wrt=nnx.Param)
+    graph, state = nnx.split((model, optimizer))
+
+    def train(state, x, y):
+        model, optimizer = nnx.merge(graph, state)
+        loss, grads = nnx.value_and_grad(lambda m: token_loss(m(x), y))(model)
+        optimizer.update(model, grads)
+        return nnx.state((model, optimizer)), loss
+
+    x, y = clusters()
+    return Step(train, {"state": state}, {"x": x, "y": y}, lambda r: r[1], lambda r: {"state": r[0]}, linear=(2, 1, 1))

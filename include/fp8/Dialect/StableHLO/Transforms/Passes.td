@@ -217,7 +217,9 @@ def CanonicalizeLoops : Pass<"stablehlo-canonicalize-loops"> {
     If one loop stacks a value that another loop can read from its origin, the
     other loop reads the origin: an index that follows from the counter, or a
     part of an array that existed before. JAX stacks both where a loop slices
-    its weights itself (`params['w'][i]`). An element of `arange` is computed
+    its weights itself (`params['w'][i]`). A stack of all slices of an array, in
+    their order, is the array: Flax's NNX returns the weights of the layers that
+    it scans. An element of `arange` is computed
     from its index, and indices bypass barriers.
 
     An `if` or `case` with a constant predicate is replaced by its branch, and a

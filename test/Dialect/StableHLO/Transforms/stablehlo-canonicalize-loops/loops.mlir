@@ -574,3 +574,33 @@ func.func @array_that_counts(%x: tensor<4xf32>) -> tensor<4xf32> {
   }
   return %0#1 : tensor<4xf32>
 }
+
+// A loop over layers returns the weights that it slices: their stack is the
+// array. Those of another order are a copy.
+// CHECK-LABEL: @copies
+// CHECK-SAME: (%[[W:.*]]: tensor<4x8x8xf32>
+// CHECK: %[[LOOP:.*]]:3 = stablehlo.while
+// CHECK: return %[[LOOP]]#1, %[[W]], %[[LOOP]]#2
+func.func @copies(%w: tensor<4x8x8xf32>, %x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<4x8x8xf32>, tensor<4x8x8xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %four = stablehlo.constant dense<4> : tensor<i32>
+  %empty = stablehlo.constant dense<0.0> : tensor<4x8x8xf32>
+  %loop:4 = stablehlo.while(%i = %zero, %y = %x, %copy = %empty, %reversed = %empty) : tensor<i32>, tensor<8x8xf32>, tensor<4x8x8xf32>, tensor<4x8x8xf32>
+  cond {
+    %less = stablehlo.compare LT, %i, %four, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %less : tensor<i1>
+  } do {
+    %slice = stablehlo.dynamic_slice %w, %i, %zero, %zero, sizes = [1, 8, 8] : (tensor<4x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8xf32>
+    %layer = stablehlo.reshape %slice : (tensor<1x8x8xf32>) -> tensor<8x8xf32>
+    %next = stablehlo.dot_general %y, %layer, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %slot = stablehlo.broadcast_in_dim %layer, dims = [1, 2] : (tensor<8x8xf32>) -> tensor<1x8x8xf32>
+    %copied = stablehlo.dynamic_update_slice %copy, %slot, %i, %zero, %zero : (tensor<4x8x8xf32>, tensor<1x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x8x8xf32>
+    %back = stablehlo.subtract %three, %i : tensor<i32>
+    %last = stablehlo.dynamic_update_slice %reversed, %slot, %back, %zero, %zero : (tensor<4x8x8xf32>, tensor<1x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<4x8x8xf32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %j, %next, %copied, %last : tensor<i32>, tensor<8x8xf32>, tensor<4x8x8xf32>, tensor<4x8x8xf32>
+  }
+  return %loop#1, %loop#2, %loop#3 : tensor<8x8xf32>, tensor<4x8x8xf32>, tensor<4x8x8xf32>
+}
