@@ -739,10 +739,22 @@ std::string Analyzer::getParameterOfResult(unsigned result) const {
   return path && origins.isWeight(path) ? path.str() : "";
 }
 
+/// Returns the sizes of a shape in ascending order, without those of one
+/// element: kernels and images of one pixel have such dimensions.
 static SmallVector<int64_t> getSorted(ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> result(shape);
+  SmallVector<int64_t> result;
+  llvm::copy_if(shape, std::back_inserter(result),
+                [](int64_t size) { return size != 1; });
   llvm::sort(result);
   return result;
+}
+
+/// Whether two sets have the same dimensions of more than one element.
+static bool haveSameDims(llvm::SmallBitVector a, const llvm::SmallBitVector &b,
+                         ArrayRef<int64_t> shape) {
+  a ^= b;
+  return llvm::all_of(a.set_bits(),
+                      [&](unsigned dim) { return shape[dim] == 1; });
 }
 
 static SmallVector<int64_t> getSortedShape(Value value) {
@@ -770,7 +782,7 @@ bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
   SmallVector<unsigned, 4> candidates;
   for (auto [i, layer] : llvm::enumerate(layers))
     if (layer.activation == activationNumber &&
-        layer.activationRest == contracted &&
+        haveSameDims(layer.activationRest, contracted, shapeOf(root)) &&
         getSorted(layer.weightShape) == shape)
       candidates.push_back(i);
   if (candidates.empty())
