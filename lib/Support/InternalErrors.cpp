@@ -53,6 +53,12 @@ static bool refusesSteps(StringRef pass) {
   return pass.starts_with("convert-stablehlo-");
 }
 
+/// Returns whether an error says what a target supports instead: then the step
+/// asks for too much.
+static bool isRefusal(StringRef error) {
+  return error.contains("supported are ");
+}
+
 static void emitStageError(MLIRContext *context, const Twine &culprit) {
   emitError(UnknownLoc::get(context))
       << "internal error: " << culprit
@@ -101,7 +107,7 @@ private:
     // The result of a pass that emits an error of its own may not verify
     // either; in that case the verifier has not run.
     bool isVerifiers = !broken.empty() && llvm::is_contained(errors, broken);
-    if (isReported)
+    if (isReported || llvm::any_of(errors, isRefusal))
       return;
     if (stage.empty()
             ? !(isVerifiers && isOurs(pass))
