@@ -574,6 +574,39 @@ def forgetting(q, k, v, extra):
     return softmax_attention(q, k, v, bias=decay[..., :, None] - decay[..., None, :], mask=rows >= columns)
 
 
+@jax.custom_vjp
+def saved_sums(q, k, v):
+    return saved_sums_forward(q, k, v)[0]
+
+
+def saved_sums_scores(q, k):
+    rows, columns = positions(q, k)
+    return jnp.where(rows >= columns, jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5, -1e30)
+
+
+def saved_sums_forward(q, k, v):
+    scores = saved_sums_scores(q, k)
+    log_sums = jax.nn.logsumexp(scores, axis=-1)
+    out = jnp.einsum("bhqk,bkhd->bqhd", jnp.exp(scores - log_sums[..., None]), v)
+    return out, (q, k, v, out, log_sums)
+
+
+def saved_sums_backward(saved, gradient):
+    q, k, v, out, log_sums = saved
+    weights = jnp.exp(saved_sums_scores(q, k) - log_sums[..., None])
+    delta = jnp.einsum("bqhd,bqhd->bhq", gradient, out)
+    gradients = weights * (jnp.einsum("bqhd,bkhd->bhqk", gradient, v) - delta[..., None]) * q.shape[-1] ** -0.5
+    return (jnp.einsum("bhqk,bkhd->bqhd", gradients, k), jnp.einsum("bhqk,bqhd->bkhd", gradients, q), jnp.einsum("bhqk,bqhd->bkhd", weights, gradient))  # fmt: skip
+
+
+saved_sums.defvjp(saved_sums_forward, saved_sums_backward)
+
+
+def with_saved_sums(q, k, v, extra):
+    """A flash attention with a backward pass of its own, which reads the sums of rows that the forward pass saves."""
+    return saved_sums(q, k, v)
+
+
 def no_softmax(q, k, v, extra):
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.relu(jnp.einsum("bqhd,bkhd->bhqk", q, k)) / 24, v)
 
@@ -605,6 +638,10 @@ CASES = {
     "learned bias of all heads": Case(given_bias, parameters=learned((QUERIES, KEYS)), backward=2),
     "learned bias of a batch": Case(given_bias, parameters=learned((BATCH, 1, QUERIES, KEYS)), backward=2),
     "learned bias of bf16": Case(given_bias, parameters=learned((HEADS, QUERIES, KEYS)), backward=2, dtype="bfloat16"),
+    "saved sums": Case(with_saved_sums),
+    "saved sums in a scan": Case(with_saved_sums, layers="scan"),
+    "saved sums in a scan with remat": Case(with_saved_sums, layers="remat", forward=2),
+    "saved sums unrolled": Case(with_saved_sums, layers="unrolled", forward=2, backward=2),
     "forgetting": Case(forgetting, parameters=learned((HEADS, QUERIES)), backward=2),
     "forgetting in a scan with remat": Case(forgetting, parameters=learned((HEADS, QUERIES)), backward=2, layers="remat"),
     "learned bias of layers": Case(causal_with_bias, parameters=learned((HEADS, QUERIES, KEYS)), backward=2, layers="remat"),

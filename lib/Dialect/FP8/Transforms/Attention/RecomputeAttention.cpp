@@ -9,6 +9,7 @@
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Support/Shapes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -129,17 +130,29 @@ unsigned ScoreRecomputer::run() {
   return dots;
 }
 
+namespace {
+/// Values of softmaxes: scores, and what has one element for each row of them.
+struct ScoreValues {
+  DenseSet<Value> scores, rows;
+};
+} // namespace
+
 /// Adds the values of all softmaxes over scores in `block`, and of those that
 /// are contracted elsewhere: the block saves them, or passes them by a barrier.
-static void addScores(Block &block, DenseSet<Value> &values) {
+static void addScores(Block &block, ScoreValues &values) {
   std::vector<Scores> lost, all = findScores(block, &lost);
   llvm::copy_if(lost, std::back_inserter(all), [](const Scores &scores) {
     return !scores.obstacle ||
            isa<stablehlo::DynamicUpdateSliceOp,
                stablehlo::OptimizationBarrierOp>(scores.obstacle);
   });
-  for (const Scores &scores : all)
-    values.insert_range(scores.members);
+  for (const Scores &scores : all) {
+    Dot dot = scores.scoreDots.front();
+    int64_t size = tensorOf(dot.getResult()).getNumElements();
+    for (Value member : scores.members)
+      (tensorOf(member).getNumElements() < size ? values.rows : values.scores)
+          .insert(member);
+  }
 }
 
 /// Lets readers of what `barrier` passes read its operands in `taken`, and
@@ -178,10 +191,11 @@ static bool takeScoresOutOfBarriers(Block &block) {
       llvm::to_vector(block.getOps<stablehlo::OptimizationBarrierOp>());
   if (barriers.empty())
     return false;
-  DenseSet<Value> members;
-  addScores(block, members);
+  ScoreValues values;
+  addScores(block, values);
+  values.scores.insert_range(values.rows);
   return llvm::count_if(barriers, [&](auto barrier) {
-           return takeOut(barrier, members);
+           return takeOut(barrier, values.scores);
          }) > 0;
 }
 
@@ -213,13 +227,15 @@ private:
   /// Makes the backward pass recompute the scores that loops and branches of
   /// the forward pass save for it. Returns whether there are any.
   static bool recomputeSaved(func::FuncOp function, ArrayRef<Block *> blocks) {
-    DenseSet<Value> members;
+    ScoreValues values;
     for (Block *block : blocks)
       if (block->getParentOp() != function)
-        addScores(*block, members);
-    return !members.empty() && recomputeSavedScores(function, [&](Value value) {
-      return members.contains(value);
-    });
+        addScores(*block, values);
+    return !values.scores.empty() &&
+           recomputeSavedScores(
+               function,
+               [&](Value value) { return values.scores.contains(value); },
+               [&](Value value) { return values.rows.contains(value); });
   }
 };
 } // namespace

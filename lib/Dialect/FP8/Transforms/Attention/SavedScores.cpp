@@ -211,7 +211,8 @@ static bool recomputeInBranch(Block &branch, Predicate isScore) {
   return changed;
 }
 
-bool fp8::recomputeSavedScores(func::FuncOp function, Predicate isScore) {
+bool fp8::recomputeSavedScores(func::FuncOp function, Predicate isScore,
+                               Predicate isRow) {
   SmallVector<Operation *> slices;
   SmallVector<Block *> branches;
   function.walk([&](Operation *op) {
@@ -221,14 +222,25 @@ bool fp8::recomputeSavedScores(func::FuncOp function, Predicate isScore) {
       for (Region &region : op->getRegions())
         branches.push_back(&region.front());
   });
-  bool changed = false;
+  // The blocks that read saved scores.
+  DenseSet<Block *> reading;
   for (Operation *slice : slices)
-    if (Value result = recompute(slice->getResult(0), slice, isScore)) {
-      slice->getResult(0).replaceAllUsesWith(result);
+    if (isScore(findOrigin(slice->getResult(0), slice).value))
+      reading.insert(slice->getBlock());
+  auto belongs = [&](Value value) { return isScore(value) || isRow(value); };
+  bool changed = false;
+  for (Operation *slice : slices) {
+    Value value = slice->getResult(0);
+    if (!reading.contains(slice->getBlock()) &&
+        isRow(findOrigin(value, slice).value))
+      continue;
+    if (Value result = recompute(value, slice, belongs)) {
+      value.replaceAllUsesWith(result);
       slice->erase();
       changed = true;
     }
+  }
   for (Block *branch : branches)
-    changed |= recomputeInBranch(*branch, isScore);
+    changed |= recomputeInBranch(*branch, belongs);
   return changed;
 }

@@ -21,6 +21,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
@@ -162,6 +163,8 @@ private:
   bool isNormOfOutput(const Scores &scores) const;
   std::optional<Scores> findSoftmax(int group, ArrayRef<Dot> dots,
                                     ArrayRef<stablehlo::ReduceOp> reductions);
+  std::optional<Scores> findWithSavedRows(int group, ArrayRef<Dot> dots);
+  bool readsRows(const Scores &scores) const;
   bool chooseDims(Scores &scores, Dot dot, const LabelSet &reduced);
   bool translate(const Scores &scores, Value value, Scores::Dims &dims) const;
   bool isMember(const Scores &scores, Operation &op) const;
@@ -447,6 +450,57 @@ ScoreFinder::findSoftmax(int group, ArrayRef<Dot> dots,
   return found;
 }
 
+/// Whether an op combines scores with one number for each of their rows.
+bool ScoreFinder::readsRows(const Scores &scores) const {
+  auto isOfRows = [&](Value operand, ArrayRef<int> dims) {
+    auto broadcast = operand.getDefiningOp<stablehlo::BroadcastInDimOp>();
+    if (!broadcast || dims.empty())
+      return false;
+    llvm::SmallBitVector given(dims.size());
+    for (auto [from, to] : llvm::enumerate(broadcast.getBroadcastDimensions()))
+      if (shapeOf(broadcast.getOperand())[from] != 1)
+        given.set(to);
+    return llvm::all_of(llvm::enumerate(dims), [&](auto each) {
+      auto [place, dim] = each;
+      return dim < 0 || given.test(place) != scores.isKey(dim);
+    });
+  };
+  return llvm::any_of(scores.members, [&](Value member) {
+    Operation *op = member.getDefiningOp();
+    return scores.isScore(member) && stablehlo::worksByElement(op) &&
+           llvm::any_of(op->getOperands(), [&](Value operand) {
+             return !scores.isMember(operand) &&
+                    isOfRows(operand, scores.dims.find(member)->second);
+           });
+  });
+}
+
+/// Returns the softmax of a group without reductions: a backward pass that
+/// reads the sums of rows, which the forward pass has saved. They say which
+/// dimensions are the keys'.
+std::optional<Scores> ScoreFinder::findWithSavedRows(int group,
+                                                     ArrayRef<Dot> dots) {
+  for (Dot dot : dots) {
+    auto numbers = dot.getDotDimensionNumbers();
+    unsigned batch = numbers.getLhsBatchingDimensions().size();
+    unsigned rows = shapeOf(dot.getLhs()).size() - batch -
+                    numbers.getLhsContractingDimensions().size();
+    Labels all = rootsOf(dot.getResult());
+    ArrayRef<int> free = ArrayRef(all).drop_front(batch);
+    for (ArrayRef<int> keys : {free.drop_front(rows), free.take_front(rows)}) {
+      Scores scores;
+      if (!chooseDims(scores, dot, rootSet(keys)))
+        continue;
+      collectMembers(scores, group);
+      checkUses(scores);
+      if (scores.problem.empty() && !scores.readers.empty() &&
+          scores.hasExponential() && readsRows(scores))
+        return scores;
+    }
+  }
+  return std::nullopt;
+}
+
 /// Translates the dimensions of `value` to those of the attention. Returns
 /// false if a dimension is not one of them, or if two are the same.
 bool ScoreFinder::translate(const Scores &scores, Value value,
@@ -664,7 +718,11 @@ std::vector<Scores> ScoreFinder::run(std::vector<Scores> *lost) {
   }
   std::vector<Scores> found;
   for (auto &[group, some] : dots) {
-    if (auto scores = findSoftmax(group, some, reductions.lookup(group)))
+    std::optional<Scores> scores =
+        findSoftmax(group, some, reductions.lookup(group));
+    if (!scores)
+      scores = findWithSavedRows(group, some);
+    if (scores)
       found.push_back(std::move(*scores));
     else if (lost)
       for (Dot dot : some)
