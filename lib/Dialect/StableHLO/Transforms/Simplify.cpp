@@ -1,6 +1,7 @@
 //===- Simplify.cpp - Scalar constants and identities ---------------------===//
 
 #include "PositionConstants.h"
+#include "RowIndices.h"
 
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/Constants.h"
@@ -555,6 +556,7 @@ struct Simplify : public stablehlo::impl::SimplifyBase<Simplify> {
     RewritePatternSet patterns(&getContext());
     stablehlo::populateSimplifyPatterns(patterns);
     stablehlo::populatePositionConstants(patterns);
+    stablehlo::populateRowIndices(patterns);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -141,6 +141,10 @@ def Simplify : Pass<"stablehlo-simplify"> {
     computed from iotas: integers that are a sum of multiples of indices, and
     two values of which one is a band (causal masks, windows).
 
+    A gather or scatter of which an index counts rows (`x[jnp.arange(n), i]`) has
+    the rows as batching dimensions instead, so later stages see that each row is
+    read or written by itself.
+
     Example: the result is `%x`.
 
     ```mlir
