@@ -104,7 +104,7 @@ def rows_and_epochs(f):
     np.testing.assert_allclose(t.metric(log, "rate"), np.resize(np.load(f.folder / "rate.npy"), STEPS))
     assert "10 rows, 4 a step, in their order" in stdout, stdout
     # A metric that is NaN does not stop the run; the log files have everything.
-    assert all(row["metrics"]["result[1]['nan']"] is None for row in log)
+    assert all(row["metrics"]["result[1]['nan']"] == "nan" for row in log)
     header = (f.folder / "ordered" / "log.csv").read_text().splitlines()[0]
     assert "result[1]['row3']" in header and "result[1]['key']['a']" in header, header
     assert re.search(r"step 13/13 .* agree 1 .* row3 ", stdout), stdout

@@ -269,7 +269,7 @@ def read_log(out):
 
 
 def losses(log):
-    return [row["loss"] for row in log if "loss" in row]
+    return [float(row["loss"]) for row in log if "loss" in row]
 
 
 def metric(log, name):
@@ -280,13 +280,13 @@ def metric(log, name):
         columns = {**row.get("metrics", {}), "loss": row["loss"]}
         keys = [key for key in columns if key == name or key.endswith(f"['{name}']") or key.endswith(f".{name}")]
         assert len(keys) == 1, f"expected one column for {name} but got {keys} of {sorted(columns)}"
-        values.append(columns[keys[0]])
+        values.append(float(columns[keys[0]]))
     return values
 
 
 def heldout(out):
     """Returns the last held-out loss of a run."""
-    values = [row["heldout_loss"] for row in read_log(out) if "heldout_loss" in row]
+    values = [float(row["heldout_loss"]) for row in read_log(out) if "heldout_loss" in row]
     assert values, f"expected a held-out loss in {out}/log.jsonl"
     return values[-1]
 

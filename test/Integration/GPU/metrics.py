@@ -81,7 +81,7 @@ def run(out, environment, *options, target="y", steps=STEPS, status=0):
 
 
 def numbers(rows):
-    return np.array([float("nan") if row["loss"] is None else row["loss"] for row in rows])
+    return np.array([float(row["loss"]) for row in rows])
 
 
 def compare(what, overlaps, *options, **changes):
