@@ -65,9 +65,9 @@ struct RowIndex {
 };
 } // namespace
 
-/// Finds an element of the index vectors that is the number of a row, for a
-/// dimension of the operand that `fits` (by the number of the element) and that
-/// has as many.
+/// Finds an element of the index vectors that counts all rows of the operand.
+/// `sizeOf` returns the size of the dimension that an element indexes, or -1 if
+/// the dimension stays in the result.
 static std::optional<RowIndex>
 findRowIndex(PatternRewriter &rewriter, Value indices, int64_t vectorDim,
              function_ref<int64_t(unsigned)> sizeOf) {
