@@ -109,7 +109,6 @@ struct Analyzer {
   struct WeightDot;
   WeightDot getWeightDot(stablehlo::DotGeneralOp dot);
   static void findContracted(WeightDot &dot);
-  bool isFreeDimOfWeight(stablehlo::DotGeneralOp dot, int64_t dim) const;
   bool isBatchOfScores(Value value, int64_t dim) const;
   bool mixesHeads(stablehlo::DotGeneralOp dot, unsigned activation) const;
   void classifyWithWeight(unsigned index);
@@ -517,18 +516,6 @@ static bool isNormalizedAlong(Operation *op, int64_t dim) {
   return false;
 }
 
-/// Whether a dimension of a dot's result is one that its weight is not
-/// contracted along.
-bool Analyzer::isFreeDimOfWeight(stablehlo::DotGeneralOp dot,
-                                 int64_t dim) const {
-  auto numbers = dot.getDotDimensionNumbers();
-  int64_t batch = numbers.getLhsBatchingDimensions().size(),
-          rhsBegin = shapeOf(dot.getLhs()).size() -
-                     numbers.getLhsContractingDimensions().size();
-  bool isOfRhs = dim >= rhsBegin;
-  return dim >= batch && getOperandOrigin(dot, isOfRhs) == Origin::Weight;
-}
-
 /// Whether a dimension of `value` is one of batches or heads of the scores from
 /// which it follows: of a batched product of two activations that has several
 /// rows and columns, or of such heads' mixture. A norm along the dimension
@@ -559,7 +546,9 @@ bool Analyzer::isBatchOfScores(Value value, int64_t dim) const {
           getOperandOrigin(dot, 0) == Origin::Data &&
           getOperandOrigin(dot, 1) == Origin::Data)
         return true;
-      if (mixers.contains(dot) && isFreeDimOfWeight(dot, place))
+      // The dimension of a mixture that comes from the weight is one of heads.
+      if (mixers.contains(dot) && place >= batch &&
+          getOperandOrigin(dot, place >= batch + rows) == Origin::Weight)
         return true;
       continue;
     }

@@ -57,58 +57,57 @@ static std::optional<int64_t> countedDim(Value value) {
 }
 
 namespace {
-/// The part of an index vector that counts rows.
-struct RowIndex {
-  unsigned component; ///< Which of the vector's elements it is.
-  int64_t indicesDim; ///< The dimension of the indices that it counts.
-  Value otherIndices; ///< The indices without it.
+/// The dimension numbers that gathers and scatters have in common.
+struct IndexedDims {
+  SmallVector<int64_t> indexed;        ///< By the elements of an index vector.
+  SmallVector<int64_t> cut;            ///< Those that no window has.
+  SmallVector<int64_t> batches;        ///< Those of the operand ...
+  SmallVector<int64_t> indicesBatches; ///< ... and of the indices.
 };
 } // namespace
 
-/// Finds an element of the index vectors that counts all rows of the operand.
-/// `sizeOf` returns the size of the dimension that an element indexes, or -1 if
-/// the dimension stays in the result.
-static std::optional<RowIndex>
-findRowIndex(PatternRewriter &rewriter, Value indices, int64_t vectorDim,
-             function_ref<int64_t(unsigned)> sizeOf) {
+/// Leaves an element out of the index vectors that `vectors` concatenates.
+static Value leaveOut(PatternRewriter &rewriter,
+                      stablehlo::ConcatenateOp vectors, unsigned part) {
+  SmallVector<Value> others(vectors.getInputs());
+  others.erase(others.begin() + part);
+  if (others.size() == 1)
+    return others.front();
+  SmallVector<int64_t> shape(shapeOf(vectors));
+  --shape[vectors.getDimension()];
+  return stablehlo::ConcatenateOp::create(rewriter, vectors.getLoc(),
+                                          tensorOf(vectors).clone(shape),
+                                          others, vectors.getDimension());
+}
+
+/// Looks for an element of the index vectors that counts all rows of the
+/// operand. Makes these rows a batch, and returns the indices without it; null
+/// if there is none.
+static Value makeRowsBatches(PatternRewriter &rewriter, Value indices,
+                             int64_t vectorDim, ArrayRef<int64_t> operandShape,
+                             IndexedDims &dims) {
   auto vectors = indices.getDefiningOp<stablehlo::ConcatenateOp>();
   if (!vectors || static_cast<int64_t>(vectors.getDimension()) != vectorDim ||
       vectors.getInputs().size() < 2)
-    return std::nullopt;
+    return nullptr;
   unsigned component = 0;
   for (auto [i, part] : llvm::enumerate(vectors.getInputs())) {
-    std::optional<int64_t> dim = countedDim(part);
-    if (shapeOf(part)[vectorDim] == 1 && dim && *dim != vectorDim &&
-        shapeOf(part)[*dim] == sizeOf(component)) {
-      SmallVector<Value> others(vectors.getInputs());
-      others.erase(others.begin() + i);
-      Value rest = others.front();
-      if (others.size() > 1) {
-        SmallVector<int64_t> shape(shapeOf(indices));
-        --shape[vectorDim];
-        rest = stablehlo::ConcatenateOp::create(rewriter, vectors.getLoc(),
-                                                tensorOf(indices).clone(shape),
-                                                others, vectorDim);
-      }
-      return RowIndex{component, *dim, rest};
+    int64_t dim = dims.indexed[component];
+    std::optional<int64_t> rows = countedDim(part);
+    if (shapeOf(part)[vectorDim] == 1 && rows && *rows != vectorDim &&
+        shapeOf(part)[*rows] == operandShape[dim] &&
+        llvm::is_contained(dims.cut, dim) &&
+        !llvm::is_contained(dims.indicesBatches, *rows)) {
+      dims.indexed.erase(dims.indexed.begin() + component);
+      dims.cut.erase(llvm::find(dims.cut, dim));
+      auto place = llvm::lower_bound(dims.batches, dim) - dims.batches.begin();
+      dims.batches.insert(dims.batches.begin() + place, dim);
+      dims.indicesBatches.insert(dims.indicesBatches.begin() + place, *rows);
+      return leaveOut(rewriter, vectors, i);
     }
     component += shapeOf(part)[vectorDim];
   }
-  return std::nullopt;
-}
-
-/// Moves a dimension of the operand from those that are indexed to those that
-/// are batches.
-static void makeBatch(unsigned component, int64_t indicesDim,
-                      SmallVector<int64_t> &indexed, SmallVector<int64_t> &cut,
-                      SmallVector<int64_t> &batches,
-                      SmallVector<int64_t> &indicesBatches) {
-  int64_t dim = indexed[component];
-  indexed.erase(indexed.begin() + component);
-  cut.erase(llvm::find(cut, dim));
-  auto place = llvm::lower_bound(batches, dim) - batches.begin();
-  batches.insert(batches.begin() + place, dim);
-  indicesBatches.insert(indicesBatches.begin() + place, indicesDim);
+  return nullptr;
 }
 
 namespace {
@@ -117,26 +116,21 @@ struct GatherOfRows : public OpRewritePattern<stablehlo::GatherOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(stablehlo::GatherOp op,
                                 PatternRewriter &rewriter) const override {
-    auto dims = op.getDimensionNumbers();
-    SmallVector<int64_t> indexed(dims.getStartIndexMap()),
-        cut(dims.getCollapsedSliceDims()),
-        batches(dims.getOperandBatchingDims()),
-        indicesBatches(dims.getStartIndicesBatchingDims());
-    auto rows = findRowIndex(rewriter, op.getStartIndices(),
-                             dims.getIndexVectorDim(), [&](unsigned i) {
-                               return llvm::is_contained(cut, indexed[i])
-                                          ? shapeOf(op.getOperand())[indexed[i]]
-                                          : -1;
-                             });
-    if (!rows || llvm::is_contained(indicesBatches, rows->indicesDim))
+    auto old = op.getDimensionNumbers();
+    IndexedDims dims{SmallVector<int64_t>(old.getStartIndexMap()),
+                     SmallVector<int64_t>(old.getCollapsedSliceDims()),
+                     SmallVector<int64_t>(old.getOperandBatchingDims()),
+                     SmallVector<int64_t>(old.getStartIndicesBatchingDims())};
+    Value indices =
+        makeRowsBatches(rewriter, op.getStartIndices(), old.getIndexVectorDim(),
+                        shapeOf(op.getOperand()), dims);
+    if (!indices)
       return failure();
-    makeBatch(rows->component, rows->indicesDim, indexed, cut, batches,
-              indicesBatches);
     rewriter.replaceOpWithNewOp<stablehlo::GatherOp>(
-        op, op.getType(), op.getOperand(), rows->otherIndices,
+        op, op.getType(), op.getOperand(), indices,
         stablehlo::GatherDimensionNumbersAttr::get(
-            op.getContext(), dims.getOffsetDims(), cut, batches, indicesBatches,
-            indexed, dims.getIndexVectorDim()),
+            op.getContext(), old.getOffsetDims(), dims.cut, dims.batches,
+            dims.indicesBatches, dims.indexed, old.getIndexVectorDim()),
         op.getSliceSizesAttr(), rewriter.getBoolAttr(false));
     return success();
   }
@@ -146,27 +140,23 @@ struct ScatterToRows : public OpRewritePattern<stablehlo::ScatterOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(stablehlo::ScatterOp op,
                                 PatternRewriter &rewriter) const override {
-    auto dims = op.getScatterDimensionNumbers();
-    SmallVector<int64_t> indexed(dims.getScatterDimsToOperandDims()),
-        cut(dims.getInsertedWindowDims()), batches(dims.getInputBatchingDims()),
-        indicesBatches(dims.getScatterIndicesBatchingDims());
-    auto rows =
-        findRowIndex(rewriter, op.getScatterIndices(), dims.getIndexVectorDim(),
-                     [&](unsigned i) {
-                       return llvm::is_contained(cut, indexed[i])
-                                  ? shapeOf(op.getInputs().front())[indexed[i]]
-                                  : -1;
-                     });
-    if (!rows || llvm::is_contained(indicesBatches, rows->indicesDim))
+    auto old = op.getScatterDimensionNumbers();
+    IndexedDims dims{SmallVector<int64_t>(old.getScatterDimsToOperandDims()),
+                     SmallVector<int64_t>(old.getInsertedWindowDims()),
+                     SmallVector<int64_t>(old.getInputBatchingDims()),
+                     SmallVector<int64_t>(old.getScatterIndicesBatchingDims())};
+    Value indices = makeRowsBatches(rewriter, op.getScatterIndices(),
+                                    old.getIndexVectorDim(),
+                                    shapeOf(op.getInputs().front()), dims);
+    if (!indices)
       return failure();
-    makeBatch(rows->component, rows->indicesDim, indexed, cut, batches,
-              indicesBatches);
     rewriter.modifyOpInPlace(op, [&] {
-      op.getScatterIndicesMutable().assign(rows->otherIndices);
+      op.getScatterIndicesMutable().assign(indices);
       op.setScatterDimensionNumbersAttr(
           stablehlo::ScatterDimensionNumbersAttr::get(
-              op.getContext(), dims.getUpdateWindowDims(), cut, batches,
-              indicesBatches, indexed, dims.getIndexVectorDim()));
+              op.getContext(), old.getUpdateWindowDims(), dims.cut,
+              dims.batches, dims.indicesBatches, dims.indexed,
+              old.getIndexVectorDim()));
       op.setIndicesAreSortedAttr(rewriter.getBoolAttr(false));
     });
     return success();

@@ -157,10 +157,10 @@ Value ScoreRecomputation::make(Value value) {
   return result;
 }
 
-/// Returns the recomputed value of `value`, which `reader` can read; null if it
-/// was not saved or should not be recomputed.
-static Value recompute(Value value, Operation *reader, Predicate isScore) {
-  Origin origin = findOrigin(value, reader);
+/// Returns the recomputed value of `value`, of this origin, which `reader` can
+/// read; null if it was not saved or should not be recomputed.
+static Value recompute(Value value, const Origin &origin, Operation *reader,
+                       Predicate isScore) {
   if (origin.place.isEmpty())
     return nullptr;
   ScoreRecomputation recomputation(origin.place, reader, isScore);
@@ -200,7 +200,8 @@ static bool recomputeInBranch(Block &branch, Predicate isScore) {
   });
   bool changed = false;
   for (Value value : read)
-    if (Value result = recompute(value, &branch.front(), isScore)) {
+    if (Value result = recompute(value, findOrigin(value, &branch.front()),
+                                 &branch.front(), isScore)) {
       value.replaceUsesWithIf(result, [&](OpOperand &use) {
         return branch.findAncestorOpInBlock(*use.getOwner()) != nullptr;
       });
@@ -231,10 +232,10 @@ bool fp8::recomputeSavedScores(func::FuncOp function, Predicate isScore,
   bool changed = false;
   for (Operation *slice : slices) {
     Value value = slice->getResult(0);
-    if (!reading.contains(slice->getBlock()) &&
-        isRow(findOrigin(value, slice).value))
+    Origin origin = findOrigin(value, slice);
+    if (!reading.contains(slice->getBlock()) && isRow(origin.value))
       continue;
-    if (Value result = recompute(value, slice, belongs)) {
+    if (Value result = recompute(value, origin, slice, belongs)) {
       value.replaceAllUsesWith(result);
       slice->erase();
       changed = true;
