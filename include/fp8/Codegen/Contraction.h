@@ -50,6 +50,10 @@ struct ContractionTile {
   Value scratch;
 };
 
+/// Returns whether the sums of `op` are in the tile registers of AMX, unless
+/// the dimensions that it sums over are too short.
+bool usesTileRegisters(linalg::GenericOp op, const TargetInfo &target);
+
 /// Returns the scratch bytes that emitContraction needs for tiles of these
 /// sizes. `localInputs` are the types of lhs and rhs where they are local
 /// buffers. The end of `open` need not be known yet.

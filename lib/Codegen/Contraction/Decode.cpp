@@ -19,6 +19,12 @@ Value LaneBuilder::decode(Value v) {
   return arith::ExtFOp::create(b, loc, f32, v);
 }
 
+/// The table ignores the sign, which is part of the NaN of FNUZ formats.
+bool LaneBuilder::isInTable(Type element) const {
+  return target.hasVBMI && element.getIntOrFloatBitWidth() == 8 &&
+         !isa<Float8E4M3FNUZType, Float8E5M2FNUZType>(element);
+}
+
 Value LaneBuilder::decodeToWords(Value v) {
   Type element = getElementTypeOrSelf(v.getType());
   auto like = [&](Type element) -> Type {
@@ -29,9 +35,7 @@ Value LaneBuilder::decodeToWords(Value v) {
   if (element.isBF16())
     return arith::BitcastOp::create(b, loc, like(b.getI16Type()), v);
   auto vector = dyn_cast<VectorType>(v.getType());
-  // The table ignores the sign, which is part of the NaN of FNUZ formats.
-  if (vector && target.hasVBMI &&
-      !isa<Float8E4M3FNUZType, Float8E5M2FNUZType>(element)) {
+  if (vector && isInTable(element)) {
     int64_t n = vector.getDimSize(0);
     Value bytes = arith::BitcastOp::create(b, loc, like(b.getI8Type()), v);
     if (n > 64) {
@@ -55,8 +59,7 @@ Value LaneBuilder::decodeToWords(Value v) {
       arith::ShRUIOp::create(b, loc, bits, intConstant(ints, 16)));
 }
 
-/// Looks up both bytes of the 128 magnitudes in registers.
-Value LaneBuilder::decodeByTable(Value bytes, Type element) {
+std::pair<Value, Value> LaneBuilder::lookUpBytes(Value bytes, Type element) {
   auto type = cast<VectorType>(bytes.getType());
   auto table = [&](bool high, int64_t from) -> Value {
     SmallVector<int8_t> entries;
@@ -83,9 +86,43 @@ Value LaneBuilder::decodeByTable(Value bytes, Type element) {
   high = arith::OrIOp::create(
       b, loc, high,
       arith::AndIOp::create(b, loc, bytes, intConstant(type, -128)));
+  return {low, high};
+}
+
+Value LaneBuilder::decodeByTable(Value bytes, Type element) {
+  auto [low, high] = lookUpBytes(bytes, element);
   Value both = vector::InterleaveOp::create(b, loc, low, high);
   return vector::BitCastOp::create(b, loc,
                                    VectorType::get({64}, b.getI16Type()), both);
+}
+
+SmallVector<Value> LaneBuilder::decodeLines(ArrayRef<Value> lines,
+                                            bool paired) {
+  Type element = getElementTypeOrSelf(lines[0].getType());
+  int64_t width = 64 / lines.size();
+  SmallVector<Value> parts;
+  for (Value line : lines)
+    parts.push_back(arith::BitcastOp::create(
+        b, loc, VectorType::get({width}, b.getI8Type()), line));
+  while (parts.size() > 1) {
+    for (unsigned i = 0; i < parts.size() / 2; ++i)
+      parts[i] = concat(parts[2 * i], parts[2 * i + 1]);
+    parts.resize(parts.size() / 2);
+  }
+  auto [low, high] = lookUpBytes(parts[0], element);
+  SmallVector<Value> results;
+  for (int64_t from = 0; from < 64; from += paired ? 2 * width : width) {
+    SmallVector<int64_t> mask;
+    for (int64_t i = from; i < from + width; ++i) {
+      llvm::append_values(mask, i, 64 + i);
+      if (paired)
+        llvm::append_values(mask, i + width, 64 + i + width);
+    }
+    Value words = vector::ShuffleOp::create(b, loc, low, high, mask);
+    results.push_back(vector::BitCastOp::create(
+        b, loc, f32Vector(paired ? width : width / 2), words));
+  }
+  return results;
 }
 
 Value LaneBuilder::loadPairs(Ref ref, int64_t lanes, int64_t width) {
@@ -93,11 +130,52 @@ Value LaneBuilder::loadPairs(Ref ref, int64_t lanes, int64_t width) {
   return vector::BitCastOp::create(b, loc, f32Vector(width / 2), words);
 }
 
+SmallVector<Value> LaneBuilder::loadPairs(ArrayRef<Ref> lines, int64_t lanes,
+                                          int64_t width) {
+  SmallVector<Value> results;
+  if (lines.size() % 2 == 0 && width == 32 && isInTable(elementOf(lines[0]))) {
+    for (unsigned i = 0; i < lines.size(); i += 2)
+      llvm::append_range(results,
+                         decodeLines({loadLanes(lines[i], lanes, width),
+                                      loadLanes(lines[i + 1], lanes, width)},
+                                     /*paired=*/false));
+    return results;
+  }
+  for (Ref line : lines)
+    results.push_back(loadPairs(line, lanes, width));
+  return results;
+}
+
 Value LaneBuilder::loadInterleaved(Ref ref, std::optional<Ref> second,
                                    int64_t lanes, int64_t width) {
+  if (second && width == 32 && isInTable(elementOf(ref)))
+    return decodeLines(
+        {loadLanes(ref, lanes, width), loadLanes(*second, lanes, width)},
+        /*paired=*/true)[0];
   Value x = decodeToWords(loadLanes(ref, lanes, width));
   Value y = second ? decodeToWords(loadLanes(*second, lanes, width))
                    : intConstant(x.getType(), 0);
   return vector::BitCastOp::create(b, loc, f32Vector(width),
                                    vector::InterleaveOp::create(b, loc, x, y));
+}
+
+SmallVector<Value> LaneBuilder::loadInterleaved(ArrayRef<Ref> lines,
+                                                int64_t lanes, int64_t width) {
+  SmallVector<Value> results;
+  if (lines.size() % 4 == 0 && width == 16 && isInTable(elementOf(lines[0]))) {
+    for (unsigned i = 0; i < lines.size(); i += 4) {
+      SmallVector<Value> loaded;
+      for (Ref line : lines.slice(i, 4))
+        loaded.push_back(loadLanes(line, lanes, width));
+      llvm::append_range(results, decodeLines(loaded, /*paired=*/true));
+    }
+    return results;
+  }
+  for (unsigned i = 0; i < lines.size(); i += 2) {
+    std::optional<Ref> second;
+    if (i + 1 < lines.size())
+      second = lines[i + 1];
+    results.push_back(loadInterleaved(lines[i], second, lanes, width));
+  }
+  return results;
 }

@@ -140,6 +140,8 @@ private:
   void copyRows(Ref from, int64_t fromStride, Ref to, int64_t toStride);
   void multiplyTiles(int64_t sum, int64_t lhs, int64_t rhs);
   void emulateTiles(int64_t sum, int64_t lhs, int64_t rhs);
+  /// Returns whether sums need no more than a store of their tile registers.
+  bool storesTilesAlone(const RegisterTile &tile) const;
   void sumInTiles(const RegisterTile &tile);
   using LaneBuilder::store;
 

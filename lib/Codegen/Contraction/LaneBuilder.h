@@ -30,6 +30,9 @@ protected:
   Value zeroVector(int64_t lanes) {
     return arith::ConstantOp::create(b, loc, b.getZeroAttr(f32Vector(lanes)));
   }
+  static Type elementOf(Ref ref) {
+    return cast<MemRefType>(ref.memref.getType()).getElementType();
+  }
   Value intConstant(Type like, int64_t value);
   Value slice(Value vector, int64_t from, int64_t count);
   Value concat(Value x, Value y);
@@ -48,13 +51,27 @@ protected:
   /// Returns elements as the bits of bf16, which represents every bf16 and f8
   /// exactly.
   Value decodeToWords(Value v);
+  /// Returns whether `decodeToWords` looks vectors of this type up in a table.
+  bool isInTable(Type element) const;
+  /// Looks up the bytes of 64 elements among 128 magnitudes in registers.
+  /// Returns the lower bytes of their words, and the upper ones.
+  std::pair<Value, Value> lookUpBytes(Value bytes, Type element);
   Value decodeByTable(Value bytes, Type element);
+  /// Decodes lines of 64 elements in all at once. Returns the words of each
+  /// line as f32 lanes or, if they are `paired`, those of every two lines,
+  /// interleaved.
+  SmallVector<Value> decodeLines(ArrayRef<Value> lines, bool paired);
   /// Loads pairs of adjacent elements into f32 lanes, the first in the lower
   /// half.
   Value loadPairs(Ref ref, int64_t lanes, int64_t width);
+  SmallVector<Value> loadPairs(ArrayRef<Ref> lines, int64_t lanes,
+                               int64_t width);
   /// Loads one element of `ref` and, if given, one of `second` into each lane.
   Value loadInterleaved(Ref ref, std::optional<Ref> second, int64_t lanes,
                         int64_t width);
+  /// Does so for every two lines; the last one may be alone.
+  SmallVector<Value> loadInterleaved(ArrayRef<Ref> lines, int64_t lanes,
+                                     int64_t width);
   void transpose(SmallVectorImpl<Value> &rows);
 
   const TargetInfo &target;

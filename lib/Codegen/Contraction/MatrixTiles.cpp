@@ -146,6 +146,12 @@ void Emitter::multiplyTiles(int64_t sum, int64_t lhs, int64_t rhs) {
   callTile("tdpbf16ps", {tileNumber(sum), tileNumber(lhs), tileNumber(rhs)});
 }
 
+bool Emitter::storesTilesAlone(const RegisterTile &tile) const {
+  return !first && !plan.storeThroughScratch && !tile.scales[0].memref &&
+         !tile.scales[1].memref && tile.rows % kTileRows == 0 &&
+         tile.columns % plan.lanes == 0;
+}
+
 void Emitter::sumInTiles(const RegisterTile &tile) {
   int64_t rowTiles = llvm::divideCeil(tile.rows, kTileRows);
   int64_t columnTiles = vectorsOf(tile), width = plan.panelColumns();
@@ -153,6 +159,11 @@ void Emitter::sumInTiles(const RegisterTile &tile) {
     for (int64_t i = 0; i < rowTiles; ++i)
       for (int64_t j = 0; j < columnTiles; ++j)
         body(kSums + 2 * i + j, i, j);
+  };
+  auto storeSums = [&](Ref to, int64_t stride) {
+    forSums([&](int64_t sum, int64_t i, int64_t j) {
+      storeTile(sum, at(to, i * kTileRows * stride + j * plan.lanes), stride);
+    });
   };
   forSums([&](int64_t sum, int64_t, int64_t) { zeroTile(sum); });
   forLoop(cst(0), tile.steps, 1, [&](Value step) {
@@ -166,9 +177,9 @@ void Emitter::sumInTiles(const RegisterTile &tile) {
       multiplyTiles(sum, kLhs + i, kRhs + j);
     });
   });
-  forSums([&](int64_t sum, int64_t i, int64_t j) {
-    storeTile(sum, at(tileSums, i * kTileRows * width + j * plan.lanes), width);
-  });
+  if (storesTilesAlone(tile))
+    return storeSums(tile.out, plan.m.strides[2]);
+  storeSums(tileSums, width);
   forLoop(0, tile.rows, 1, [&](Value i) {
     RegisterTile row = tile;
     row.rows = 1;

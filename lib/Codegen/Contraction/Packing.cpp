@@ -99,18 +99,11 @@ void Emitter::clearRhsEnd(Ref panel, const KBlock &block, int64_t width) {
 void Emitter::packTurnedSquare(Ref source, int64_t rows, int64_t depth,
                                Ref to) {
   int64_t stride = plan.k.strides[plan.operand[0]];
-  SmallVector<Value> lines;
-  for (int64_t k = 0; k < 2 * plan.lanes; k += 2) {
-    if (k >= depth) {
-      lines.push_back(zeroVector(plan.lanes));
-      continue;
-    }
-    std::optional<Ref> second;
-    if (k + 1 < depth)
-      second = at(source, (k + 1) * stride);
-    lines.push_back(
-        loadInterleaved(at(source, k * stride), second, rows, plan.lanes));
-  }
+  SmallVector<Ref> places;
+  for (int64_t k = 0; k < std::min(depth, 2 * plan.lanes); ++k)
+    places.push_back(at(source, k * stride));
+  SmallVector<Value> lines = loadInterleaved(places, rows, plan.lanes);
+  lines.resize(plan.lanes, zeroVector(plan.lanes));
   transpose(lines);
   for (int64_t i = 0; i < rows; ++i)
     store(lines[i], at(to, i * plan.lhsRowStride()), plan.lanes);
@@ -171,16 +164,16 @@ void Emitter::packLhs(Ref source, Value kEnd) {
 SmallVector<Value> Emitter::loadSquare(Ref source, int64_t columns,
                                        int64_t lanes) {
   int64_t unit = plan.lanes * plan.pack;
+  SmallVector<Ref> places;
+  for (int64_t i = 0; i < std::min(columns, plan.lanes); ++i)
+    places.push_back(at(source, i * plan.n.strides[plan.operand[1]]));
   SmallVector<Value> lines;
-  for (int64_t i = 0; i < plan.lanes; ++i) {
-    if (i >= columns) {
-      lines.push_back(zeroVector(plan.lanes));
-      continue;
-    }
-    Ref line = at(source, i * plan.n.strides[plan.operand[1]]);
-    lines.push_back(plan.pack == 2 ? loadPairs(line, lanes, unit)
-                                   : load(line, lanes, unit));
-  }
+  if (plan.pack == 2)
+    lines = loadPairs(places, lanes, unit);
+  else
+    for (Ref place : places)
+      lines.push_back(load(place, lanes, unit));
+  lines.resize(plan.lanes, zeroVector(plan.lanes));
   transpose(lines);
   return lines;
 }

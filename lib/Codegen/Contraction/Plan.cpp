@@ -214,6 +214,32 @@ static void chooseScratch(Type rhsType, const TargetInfo &target, Plan &plan) {
     plan.registersSize = kTileRegisters * kTileRows * plan.lanes;
 }
 
+static Type elementTypeOf(linalg::GenericOp op, unsigned operand) {
+  return cast<ShapedType>(op.getDpsInputs()[operand].getType())
+      .getElementType();
+}
+
+/// Returns whether dots of pairs of bf16 in vectors are faster than FMAs. On
+/// CPUs with AMX (Emerald Rapids, measured) they have half the rate of FMAs.
+static bool hasFastPairs(const TargetInfo &target) {
+  return target.emulateBF16Dots || (target.hasAVX512BF16 && !target.hasAMXBF16);
+}
+
+/// The decision does not depend on the tile of a task, since vectors round
+/// otherwise.
+bool fp8::usesTileRegisters(linalg::GenericOp op, const TargetInfo &target) {
+  FailureOr<ContractionDims> dims = inferContractionDims(op);
+  if (failed(dims) || target.getLanes() != kTileRows ||
+      !(target.hasAMXBF16 || target.emulateAMX))
+    return false;
+  // Products smaller than a tile register use vectors.
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  return isExactInBF16(elementTypeOf(op, 0)) &&
+         isExactInBF16(elementTypeOf(op, 1)) &&
+         iterationsOf(dims->m, extents) >= kTileRows &&
+         iterationsOf(dims->n, extents) >= kTileRows;
+}
+
 FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
                                       ArrayRef<int64_t> sizes,
                                       const std::optional<OpenLoop> &open,
@@ -232,24 +258,13 @@ FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
     plan.scaled[i] = dims->scales[i].has_value();
   assignDims(*dims, *loops, plan);
 
-  auto elementType = [&](unsigned operand) {
-    return cast<ShapedType>(op.getDpsInputs()[operand].getType())
-        .getElementType();
-  };
-  Type lhsType = elementType(plan.operand[0]);
-  Type rhsType = elementType(plan.operand[1]);
+  Type lhsType = elementTypeOf(op, plan.operand[0]);
+  Type rhsType = elementTypeOf(op, plan.operand[1]);
   plan.lanes = target.getLanes();
-  bool hasTiles = target.hasAMXBF16 || target.emulateAMX;
-  if ((target.hasAVX512BF16 || target.emulateBF16Dots || hasTiles) &&
-      isExactInBF16(lhsType) && isExactInBF16(rhsType))
+  plan.inTiles = usesTileRegisters(op, target) && plan.k.size >= 2 * kTileRows;
+  if (plan.inTiles || (hasFastPairs(target) && isExactInBF16(lhsType) &&
+                       isExactInBF16(rhsType)))
     plan.pack = 2;
-  bool tiles = hasTiles && plan.pack == 2;
-  // Products smaller than a tile register use vectors. These round otherwise,
-  // so the decision must not depend on the tile of the task.
-  plan.inTiles = tiles && plan.lanes == kTileRows &&
-                 iterationsOf(dims->m, loops->extents) >= kTileRows &&
-                 iterationsOf(dims->n, loops->extents) >= kTileRows &&
-                 plan.k.size >= 2 * kTileRows;
   chooseRegisterTile(lhsType, target, plan);
   chooseBlocks(op, plan);
   // All blocks have the remainders of the last one.

@@ -18,8 +18,6 @@ namespace {
 
 /// The iterations that make a task of an elementwise kernel worth starting.
 constexpr int64_t kTaskWork = 1 << 15;
-/// The rows of a contraction that share one packed panel.
-constexpr int64_t kContractionRows = 128;
 /// The number of tasks of a kernel that is large enough.
 constexpr int64_t kMaxTasks = 64;
 
@@ -41,13 +39,22 @@ constexpr int64_t kCopyTasks = 16;
 struct DotDivision {
   int64_t rows, tasks, columns;
 };
-/// The division for few threads; the rows may be fewer.
-constexpr DotDivision kCoarse = {kContractionRows, 8, 128};
+
+/// What the division of a dot depends on.
+struct DotCosts {
+  /// The division for few threads. The rows share packed panels; they may be
+  /// fewer.
+  DotDivision coarse;
+  /// A task packs the columns that its rows share, which takes about as long as
+  /// so many more rows, and the other way around.
+  double rowsOfPacking, columnsOfPacking;
+};
+constexpr DotCosts kVectorCosts = {{128, 8, 128}, 12, 12};
+/// Tile registers multiply eight times as fast as vectors pack.
+constexpr DotCosts kTileCosts = {{512, 8, 128}, 96, 64};
+
 /// The smallest parts that are worth their packing.
 constexpr int64_t kFewestRows = 16, kFewestColumns = 32;
-/// A task packs the columns that its rows share, which takes about as long as
-/// so many more rows, and the other way around.
-constexpr double kRowsOfPacking = 12, kColumnsOfPacking = 12;
 
 } // namespace
 
@@ -212,7 +219,10 @@ namespace {
 class DotTiles {
 public:
   DotTiles(KernelOp kernel, linalg::GenericOp dot)
-      : block(kernel.getBlock()), domain(kernel.getDomain()),
+      : costs(usesTileRegisters(dot, TargetInfo::around(kernel))
+                  ? kTileCosts
+                  : kVectorCosts),
+        block(kernel.getBlock()), domain(kernel.getDomain()),
         dims(*inferContractionDims(dot)),
         loops(dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr)),
         extents(dot.getStaticLoopRanges()) {}
@@ -221,8 +231,8 @@ public:
   /// and all columns unless there are few tasks.
   SmallVector<int64_t> tileOf(DotDivision division) const;
   /// Returns the tile with which `threads` threads are the first to finish, of
-  /// those whose tasks are no larger than in `coarse`.
-  SmallVector<int64_t> tileFor(int64_t threads, DotDivision coarse) const;
+  /// those whose tasks are no larger than in the coarse division.
+  SmallVector<int64_t> tileFor(int64_t threads) const;
   /// Returns the rows of one point of the domain: those of loops that are not
   /// in the domain are part of every task.
   int64_t rowsOfPoint() const {
@@ -240,6 +250,7 @@ private:
   int64_t extentOf(ArrayRef<unsigned> list, ArrayRef<int64_t> tile) const;
   double timeOf(ArrayRef<int64_t> tile, int64_t threads) const;
 
+  DotCosts costs;
   std::optional<int64_t> block;
   ArrayRef<int64_t> domain;
   ContractionDims dims;
@@ -292,12 +303,12 @@ int64_t DotTiles::extentOf(ArrayRef<unsigned> list,
 /// Estimates when the last thread has finished, in products.
 double DotTiles::timeOf(ArrayRef<int64_t> tile, int64_t threads) const {
   int64_t rounds = llvm::divideCeil(countTiles(domain, tile), threads);
-  return rounds * (extentOf(dims.m, tile) + kRowsOfPacking) *
-         (extentOf(dims.n, tile) + kColumnsOfPacking);
+  return rounds * (extentOf(dims.m, tile) + costs.rowsOfPacking) *
+         (extentOf(dims.n, tile) + costs.columnsOfPacking);
 }
 
-SmallVector<int64_t> DotTiles::tileFor(int64_t threads,
-                                       DotDivision coarse) const {
+SmallVector<int64_t> DotTiles::tileFor(int64_t threads) const {
+  DotDivision coarse = costs.coarse;
   SmallVector<int64_t> best = tileOf(coarse);
   for (int64_t rows = coarse.rows; rows >= kFewestRows; rows /= 2)
     for (int64_t columns = coarse.columns; columns >= kFewestColumns;
@@ -316,9 +327,9 @@ static SmallVector<int64_t>
 tileOfContraction(KernelOp kernel, linalg::GenericOp dot, int64_t threads) {
   DotTiles tiles(kernel, dot);
   if (!isAttention(kernel))
-    return tiles.tileFor(threads, kCoarse);
+    return tiles.tileFor(threads);
   // The tasks of an attention are many, and their rows share more than panels.
-  DotDivision division = kCoarse;
+  DotDivision division = kVectorCosts.coarse;
   division.rows = pointsOfAttention(kernel) * tiles.rowsOfPoint();
   return tiles.tileOf(division);
 }
