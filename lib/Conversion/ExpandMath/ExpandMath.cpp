@@ -176,10 +176,11 @@ V eqI(V a, int64_t c) { return cmp(arith::CmpIPredicate::eq, a, a.i(c)); }
 V select(V condition, V yes, V no) {
   return yes.wrap(arith::SelectOp::create(*yes.b, condition.v, yes.v, no.v));
 }
+/// Limits `x` to at most `hi`; NaN stays NaN.
+V atMost(V x, double hi) { return select(gt(x, hi), x.f(hi), x); }
 /// Limits `x` to [lo, hi]; NaN stays NaN.
 V clamp(V x, double lo, double hi) {
-  x = select(lt(x, lo), x.f(lo), x);
-  return select(gt(x, hi), x.f(hi), x);
+  return atMost(select(lt(x, lo), x.f(lo), x), hi);
 }
 V fma(V a, V c, V d) {
   return a.wrap(math::FmaOp::create(*a.b, a.v, c.v, d.v));
@@ -221,9 +222,8 @@ V scale32(V y, V n) {
   return y * first * second;
 }
 
-V exp32(V x) {
-  // Outside of these bounds the result is 0 or infinity.
-  x = clamp(x, -104.0, 89.0);
+/// Returns exp(x) for -104 <= x <= 89.
+V expBounded32(V x) {
   V t = fma(x, kLog2E, x.f(kMagic32));
   V n = t.bits() - x.f(kMagic32).bits();
   V nf = t - kMagic32;
@@ -233,6 +233,17 @@ V exp32(V x) {
   V p = horner(r, {0.4999999403953552, 0.1666651964187622, 0.04166840761899948,
                    0.00836889911442995, 0.0013814219273626804});
   return scale32(fma(r * r, p, r) + 1.0, n);
+}
+
+/// Outside of [-104, 89] the result is 0 or infinity.
+V exp32(V x) {
+  if (!x.b->hasLdexp)
+    return expBounded32(clamp(x, -104.0, 89.0));
+  // A power of two that makes a result smaller than 2^-126 takes Intel's CPUs
+  // 240 cycles, and most arguments that are so small are hidden scores.
+  V isZero = cmp(arith::CmpFPredicate::OLE, x, x.f(-104.0));
+  V y = expBounded32(atMost(select(isZero, x.f(0.0), x), 89.0));
+  return select(isZero, y.f(0.0), y);
 }
 
 V exp2_32(V x) {
