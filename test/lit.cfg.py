@@ -60,6 +60,15 @@ for feature, modules in {
     else:
         lit_config.note(f"no {' or no '.join(modules)} in {config.fp8_python}: tests of {feature} do not run")
 
+# Tests that run code with the tile registers of AMX have `REQUIRES: amx`.
+sys.path.insert(0, os.path.dirname(__file__))
+from amx import request_tiles  # noqa: E402
+
+if request_tiles():
+    config.available_features.add("amx")
+else:
+    lit_config.note("no AMX: tests that need it do not run, but its emulation does")
+
 # Tests of the Python package.
 if config.fp8_python_bindings:
     config.available_features.add("python-bindings")

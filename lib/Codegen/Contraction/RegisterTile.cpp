@@ -151,10 +151,11 @@ void Emitter::prefetchOut(const RegisterTile &tile) {
 }
 
 void Emitter::registerTile(const RegisterTile &tile) {
-  if (!plan.storeThroughScratch)
-    prefetchOut(tile);
+  // Beside tile registers the prefetches take longer than they save.
   if (plan.inTiles)
     return sumInTiles(tile);
+  if (!plan.storeThroughScratch)
+    prefetchOut(tile);
   scaleAndStore(tile, sumProducts(tile));
 }
 

@@ -53,6 +53,9 @@ constexpr DotCosts kVectorCosts = {{128, 8, 128}, 12, 12};
 /// Tile registers multiply eight times as fast as vectors pack.
 constexpr DotCosts kTileCosts = {{512, 8, 128}, 96, 64};
 
+/// The bytes of local buffers of a task with more rows than with vectors.
+constexpr int64_t kTaskBytes = 1 << 20;
+
 /// The smallest parts that are worth their packing.
 constexpr int64_t kFewestRows = 16, kFewestColumns = 32;
 
@@ -222,6 +225,7 @@ public:
       : costs(usesTileRegisters(dot, TargetInfo::around(kernel))
                   ? kTileCosts
                   : kVectorCosts),
+        bytesOfPoint(bufferBytes(kernel) / pointsOf(kernel)),
         block(kernel.getBlock()), domain(kernel.getDomain()),
         dims(*inferContractionDims(dot)),
         loops(dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr)),
@@ -251,6 +255,7 @@ private:
   double timeOf(ArrayRef<int64_t> tile, int64_t threads) const;
 
   DotCosts costs;
+  int64_t bytesOfPoint;
   std::optional<int64_t> block;
   ArrayRef<int64_t> domain;
   ContractionDims dims;
@@ -309,6 +314,11 @@ double DotTiles::timeOf(ArrayRef<int64_t> tile, int64_t threads) const {
 
 SmallVector<int64_t> DotTiles::tileFor(int64_t threads) const {
   DotDivision coarse = costs.coarse;
+  auto isTooLarge = [&](ArrayRef<int64_t> tile) {
+    return bytesOfPoint * llvm::product_of(tile) > kTaskBytes;
+  };
+  while (coarse.rows > kVectorCosts.coarse.rows && isTooLarge(tileOf(coarse)))
+    coarse.rows /= 2;
   SmallVector<int64_t> best = tileOf(coarse);
   for (int64_t rows = coarse.rows; rows >= kFewestRows; rows /= 2)
     for (int64_t columns = coarse.columns; columns >= kFewestColumns;

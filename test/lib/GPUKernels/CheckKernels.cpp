@@ -17,8 +17,10 @@
 #include "TensorMap.h"
 
 #include "GPU/Cuda.h"
+#include "fp8-c/Runtime.h"
 #include "fp8/Codegen/GPUObject/Object.h"
 #include "fp8/Codegen/Passes.h"
+#include "fp8/Codegen/Target.h"
 #include "fp8/Codegen/Tiles.h"
 #include "fp8/Init.h"
 #include "fp8/Kernels/CostReport.h"
@@ -284,6 +286,10 @@ void Checker::compileForCPU(ModuleOp source) {
     kernel.scratch =
         func->getAttrOfType<IntegerAttr>(kScratchBytesAttr).getInt();
   }
+  // AMX needs a permission of the system.
+  CodeTarget target = CodeTarget::of(*targetOf(*module));
+  if (fp8_check_cpu(target.cpu.c_str(), usedFeatures(target).c_str()))
+    fail(fp8_last_error());
   buildLLVMPipeline(lowering);
   ::run(lowering, *module);
   auto llvmContext = std::make_unique<llvm::LLVMContext>();

@@ -5,6 +5,7 @@ import argparse
 import ctypes
 import itertools
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -13,6 +14,9 @@ import time
 
 import ml_dtypes
 import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
+from amx import request_tiles  # noqa: E402
 
 TYPES = {
     "f32": np.float32,
@@ -350,6 +354,7 @@ def main():
     parser.add_argument("--every", type=int, default=1, help="only every n-th case")
     parser.add_argument("--keep", default="")
     arguments = parser.parse_args()
+    request_tiles()
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as directory:
         directory = arguments.keep or directory

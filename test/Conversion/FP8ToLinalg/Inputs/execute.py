@@ -15,7 +15,9 @@ import tempfile
 import ml_dtypes
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "Integration" / "CPU"))
+TESTS = pathlib.Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(TESTS), str(TESTS / "Integration" / "CPU")]
+from amx import request_tiles  # noqa: E402
 from powers import power  # noqa: E402
 from stochastic_rounding import mix_seed, random_numbers, round_by  # noqa: E402
 
@@ -216,6 +218,7 @@ class Program:
         arena, scratch = aligned(arena_bytes), aligned(scratch_bytes)
         arrays = [np.ascontiguousarray(a) for a in arguments]
         results = [np.zeros(s, NUMPY.get(e, np.uint8)) for s, e in self.results[name]]
+        request_tiles()
         library = ctypes.CDLL(path)
         buffers = [a.ctypes.data for a in [*arrays, *results]]
         buffers += [ctypes.addressof(ctypes.c_char.in_dll(library, constant)) for constant in constants]
