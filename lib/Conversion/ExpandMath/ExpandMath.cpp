@@ -205,11 +205,16 @@ constexpr double kMagic32 = 12582912.0;
 /// 1.5 * 2^52 does the same for f64.
 constexpr double kMagic64 = 6755399441055744.0;
 
+/// Returns true if one instruction multiplies `x` by a power of two.
+bool hasLdexp(V x) {
+  auto vector = dyn_cast<VectorType>(x.v.getType());
+  return x.b->hasLdexp && (!vector || vector.getRank() == 1);
+}
+
 /// Returns y * 2^n for |n| <= 252 and a y near 1, rounded once (results may be
 /// subnormal).
 V scale32(V y, V n) {
-  auto vector = dyn_cast<VectorType>(y.v.getType());
-  if (y.b->hasLdexp && (!vector || vector.getRank() == 1))
+  if (hasLdexp(y))
     return y.wrap(LLVM::CallIntrinsicOp::create(
                       *y.b, y.v.getType(), y.b->getStringAttr("llvm.ldexp"),
                       ValueRange{y.v, n.v})
@@ -237,7 +242,7 @@ V expBounded32(V x) {
 
 /// Outside of [-104, 89] the result is 0 or infinity.
 V exp32(V x) {
-  if (!x.b->hasLdexp)
+  if (!hasLdexp(x))
     return expBounded32(clamp(x, -104.0, 89.0));
   // A power of two that makes a result smaller than 2^-126 takes Intel's CPUs
   // 240 cycles, and most arguments that are so small are hidden scores.
