@@ -57,9 +57,9 @@ protected:
   /// Returns the lower bytes of their words, and the upper ones.
   std::pair<Value, Value> lookUpBytes(Value bytes, Type element);
   Value decodeByTable(Value bytes, Type element);
-  /// Decodes lines of 64 elements in all at once. Returns the words of each
-  /// line as f32 lanes or, if they are `paired`, those of every two lines,
-  /// interleaved.
+  /// Decodes two or four lines, of 64 elements in all, at once. Returns the
+  /// words of each line as f32 lanes or, if they are `paired`, those of every
+  /// two lines, interleaved.
   SmallVector<Value> decodeLines(ArrayRef<Value> lines, bool paired);
   /// Loads pairs of adjacent elements into f32 lanes, the first in the lower
   /// half.

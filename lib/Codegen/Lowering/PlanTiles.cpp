@@ -53,7 +53,8 @@ constexpr DotCosts kVectorCosts = {{128, 8, 128}, 12, 12};
 /// Tile registers multiply eight times as fast as vectors pack.
 constexpr DotCosts kTileCosts = {{512, 8, 128}, 96, 64};
 
-/// The bytes of local buffers of a task with more rows than with vectors.
+/// A task has more rows than with vectors only if its local buffers have at
+/// most so many bytes.
 constexpr int64_t kTaskBytes = 1 << 20;
 
 /// The smallest parts that are worth their packing.
