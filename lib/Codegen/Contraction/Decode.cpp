@@ -125,57 +125,52 @@ SmallVector<Value> LaneBuilder::decodeLines(ArrayRef<Value> lines,
   return results;
 }
 
-Value LaneBuilder::loadPairs(Ref ref, int64_t lanes, int64_t width) {
-  Value words = decodeToWords(loadLanes(ref, lanes, width));
-  return vector::BitCastOp::create(b, loc, f32Vector(width / 2), words);
+int64_t LaneBuilder::linesOfLookup(Ref line, int64_t width) const {
+  bool isShort = width == 16 || width == 32;
+  return isShort && isInTable(elementOf(line)) ? 64 / width : 0;
+}
+
+SmallVector<Value> LaneBuilder::decodeGroups(ArrayRef<Ref> lines, int64_t lanes,
+                                             int64_t width, bool paired) {
+  SmallVector<Value> results;
+  for (; !lines.empty(); lines = lines.drop_front(64 / width)) {
+    SmallVector<Value> loaded;
+    for (Ref line : lines.take_front(64 / width))
+      loaded.push_back(loadLanes(line, lanes, width));
+    llvm::append_range(results, decodeLines(loaded, paired));
+  }
+  return results;
 }
 
 SmallVector<Value> LaneBuilder::loadPairs(ArrayRef<Ref> lines, int64_t lanes,
                                           int64_t width) {
+  int64_t group = linesOfLookup(lines[0], width);
+  if (group && lines.size() % group == 0)
+    return decodeGroups(lines, lanes, width, /*paired=*/false);
   SmallVector<Value> results;
-  if (lines.size() % 2 == 0 && width == 32 && isInTable(elementOf(lines[0]))) {
-    for (unsigned i = 0; i < lines.size(); i += 2)
-      llvm::append_range(results,
-                         decodeLines({loadLanes(lines[i], lanes, width),
-                                      loadLanes(lines[i + 1], lanes, width)},
-                                     /*paired=*/false));
-    return results;
+  for (Ref line : lines) {
+    Value words = decodeToWords(loadLanes(line, lanes, width));
+    results.push_back(
+        vector::BitCastOp::create(b, loc, f32Vector(width / 2), words));
   }
-  for (Ref line : lines)
-    results.push_back(loadPairs(line, lanes, width));
   return results;
-}
-
-Value LaneBuilder::loadInterleaved(Ref ref, std::optional<Ref> second,
-                                   int64_t lanes, int64_t width) {
-  if (second && width == 32 && isInTable(elementOf(ref)))
-    return decodeLines(
-        {loadLanes(ref, lanes, width), loadLanes(*second, lanes, width)},
-        /*paired=*/true)[0];
-  Value x = decodeToWords(loadLanes(ref, lanes, width));
-  Value y = second ? decodeToWords(loadLanes(*second, lanes, width))
-                   : intConstant(x.getType(), 0);
-  return vector::BitCastOp::create(b, loc, f32Vector(width),
-                                   vector::InterleaveOp::create(b, loc, x, y));
 }
 
 SmallVector<Value> LaneBuilder::loadInterleaved(ArrayRef<Ref> lines,
                                                 int64_t lanes, int64_t width) {
+  int64_t group = linesOfLookup(lines[0], width);
+  if (group && lines.size() % group == 0)
+    return decodeGroups(lines, lanes, width, /*paired=*/true);
   SmallVector<Value> results;
-  if (lines.size() % 4 == 0 && width == 16 && isInTable(elementOf(lines[0]))) {
-    for (unsigned i = 0; i < lines.size(); i += 4) {
-      SmallVector<Value> loaded;
-      for (Ref line : lines.slice(i, 4))
-        loaded.push_back(loadLanes(line, lanes, width));
-      llvm::append_range(results, decodeLines(loaded, /*paired=*/true));
-    }
-    return results;
-  }
-  for (unsigned i = 0; i < lines.size(); i += 2) {
-    std::optional<Ref> second;
-    if (i + 1 < lines.size())
-      second = lines[i + 1];
-    results.push_back(loadInterleaved(lines[i], second, lanes, width));
+  for (; !lines.empty();
+       lines = lines.drop_front(std::min<size_t>(2, lines.size()))) {
+    Value x = decodeToWords(loadLanes(lines[0], lanes, width));
+    Value y = lines.size() > 1
+                  ? decodeToWords(loadLanes(lines[1], lanes, width))
+                  : intConstant(x.getType(), 0);
+    Value both = vector::InterleaveOp::create(b, loc, x, y);
+    results.push_back(
+        vector::BitCastOp::create(b, loc, f32Vector(width), both));
   }
   return results;
 }

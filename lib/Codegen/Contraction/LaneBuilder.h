@@ -61,15 +61,16 @@ protected:
   /// words of each line as f32 lanes or, if they are `paired`, those of every
   /// two lines, interleaved.
   SmallVector<Value> decodeLines(ArrayRef<Value> lines, bool paired);
-  /// Loads pairs of adjacent elements into f32 lanes, the first in the lower
-  /// half.
-  Value loadPairs(Ref ref, int64_t lanes, int64_t width);
+  /// Returns how many lines of this width share a lookup; 0 if none do.
+  int64_t linesOfLookup(Ref line, int64_t width) const;
+  SmallVector<Value> decodeGroups(ArrayRef<Ref> lines, int64_t lanes,
+                                  int64_t width, bool paired);
+  /// Loads pairs of adjacent elements of each line into f32 lanes, the first in
+  /// the lower half.
   SmallVector<Value> loadPairs(ArrayRef<Ref> lines, int64_t lanes,
                                int64_t width);
-  /// Loads one element of `ref` and, if given, one of `second` into each lane.
-  Value loadInterleaved(Ref ref, std::optional<Ref> second, int64_t lanes,
-                        int64_t width);
-  /// Does so for every two lines; the last one may be alone.
+  /// Loads the elements of every two lines into the halves of f32 lanes; the
+  /// last line may be alone.
   SmallVector<Value> loadInterleaved(ArrayRef<Ref> lines, int64_t lanes,
                                      int64_t width);
   void transpose(SmallVectorImpl<Value> &rows);

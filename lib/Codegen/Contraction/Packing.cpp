@@ -30,12 +30,11 @@ void Emitter::packLines(Ref source, int64_t stride, Ref panel,
     Ref to = at(panel, step, panelStride);
     int64_t full = llvm::alignDown(count, plan.lanes);
     auto piece = [&](int64_t j, int64_t lanes, int64_t width) {
-      std::optional<Ref> second;
+      SmallVector<Ref> lines = {at(from, j)};
       if (hasSecond)
-        second = at(from, j + stride);
-      Value x = plan.pack == 2
-                    ? loadInterleaved(at(from, j), second, lanes, width)
-                    : load(at(from, j), lanes, width);
+        lines.push_back(at(from, j + stride));
+      Value x = plan.pack == 2 ? loadInterleaved(lines, lanes, width)[0]
+                               : load(lines[0], lanes, width);
       for (int64_t i = 0; i < width; i += plan.lanes)
         store(slice(x, i, plan.lanes), at(to, j + i), plan.lanes);
     };
@@ -135,7 +134,7 @@ void Emitter::packRowMajorLhs(Ref source, Ref panel, Value kEnd) {
         kEnd, kExtent, plan.lanes * plan.pack, [&](Value k, int64_t lanes) {
           int64_t width = llvm::alignTo(lanes, plan.lanes * plan.pack);
           Ref line = at(from, k, 1);
-          Value x = plan.pack == 2 ? loadPairs(line, lanes, width)
+          Value x = plan.pack == 2 ? loadPairs(line, lanes, width)[0]
                                    : load(line, lanes, width);
           Value step = div(k, plan.pack);
           // There is room for a vector after the row.
