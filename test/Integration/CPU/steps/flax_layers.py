@@ -157,9 +157,25 @@ def decoder_dropout():
     return Step(train, {"state": state}, {"tokens": tokens()}, lambda r: r[1], lambda r: {"state": r[0]}, noise=KEYS, linear=6)
 
 
+def nnx_step(model, optimizer, **options):
+    """A step of Flax NNX: the graph definition is separate, and all state is in one tree."""
+    from flax import nnx
+
+    graph, state = nnx.split((model, optimizer))
+
+    def train(state, x, y):
+        model, optimizer = nnx.merge(graph, state)
+        loss, grads = nnx.value_and_grad(lambda m: token_loss(m(x), y))(model)
+        optimizer.update(model, grads)
+        return nnx.state((model, optimizer)), loss
+
+    x, y = clusters()
+    return Step(train, {"state": state}, {"x": x, "y": y}, lambda r: r[1], lambda r: {"state": r[0]}, **options)
+
+
 @step
 def nnx_model():
-    """Flax NNX: the graph definition is separate, and all state is in one tree."""
+    """Layers as attributes of an object."""
     from flax import nnx
 
     class MLP(nnx.Module):
@@ -175,16 +191,7 @@ def nnx_model():
 
     model = MLP(nnx.Rngs(0))
     optimizer = nnx.Optimizer(model, optax.adam(3e-3, eps=1e-6), wrt=nnx.Param)
-    graph, state = nnx.split((model, optimizer))
-
-    def train(state, x, y):
-        model, optimizer = nnx.merge(graph, state)
-        loss, grads = nnx.value_and_grad(lambda m: token_loss(m(x), y))(model)
-        optimizer.update(model, grads)
-        return nnx.state((model, optimizer)), loss
-
-    x, y = clusters()
-    return Step(train, {"state": state}, {"x": x, "y": y}, lambda r: r[1], lambda r: {"state": r[0]}, linear=(2, 1, 2))
+    return nnx_step(model, optimizer, linear=(2, 1, 2))
 
 
 @step
@@ -210,13 +217,4 @@ def nnx_scanned_remat():
 
     model = Model(nnx.Rngs(0))
     optimizer = nnx.Optimizer(model, tx(), wrt=nnx.Param)
-    graph, state = nnx.split((model, optimizer))
-
-    def train(state, x, y):
-        model, optimizer = nnx.merge(graph, state)
-        loss, grads = nnx.value_and_grad(lambda m: token_loss(m(x), y))(model)
-        optimizer.update(model, grads)
-        return nnx.state((model, optimizer)), loss
-
-    x, y = clusters()
-    return Step(train, {"state": state}, {"x": x, "y": y}, lambda r: r[1], lambda r: {"state": r[0]}, linear=(2, 1, 1))
+    return nnx_step(model, optimizer, linear=(2, 1, 1))
