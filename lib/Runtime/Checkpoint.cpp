@@ -169,6 +169,11 @@ static CheckpointInfo readInfo(const TensorFile &file,
                       "' is no checkpoint: its metadata have no '", key, "'"));
     return found->second;
   };
+  if (value("format") == "fp8.state")
+    throw Error(FP8_ERROR_FORMAT,
+                str("'", at.path,
+                    "' was written from Python and does not say where the data "
+                    "stand: continue it there, with fp8.Trainer"));
   if (value("format") != formatName)
     throw Error(FP8_ERROR_FORMAT,
                 str("'", at.path, "': expected checkpoint format ", formatName,
@@ -218,7 +223,7 @@ readNewest(const std::vector<CheckpointFile> &checkpoints, const Warn &warn) {
     } catch (const Error &error) {
       if (error.status == FP8_ERROR_MEMORY)
         throw;
-      warn(str("warning: passing over a damaged checkpoint: ", error.what()));
+      warn(str("warning: passing over a checkpoint: ", error.what()));
     }
   }
   return std::nullopt;

@@ -38,18 +38,21 @@ void checkCpu(const std::string &cpu, const std::string &features) {
   auto uses = [&](const char *feature) {
     return list.find(str(",+", feature, ",")) != std::string::npos;
   };
-  auto check = [&](const char *feature, bool isThere) {
+  auto check = [&](const char *feature, bool isThere,
+                   const char *but = "this one has none") {
     if (!isThere && uses(feature))
       throw Error(FP8_ERROR_INVALID, str("expected a CPU with ", feature,
                                          ", which the code was compiled for (",
-                                         cpu, "), but this one has none"));
+                                         cpu, "), but ", but));
   };
   __builtin_cpu_init();
 #define FP8_CHECK(feature) check(feature, __builtin_cpu_supports(feature));
   FP8_CPU_FEATURES(FP8_CHECK)
 #undef FP8_CHECK
   if (uses("amx-bf16"))
-    check("amx-bf16", mayUseTiles());
+    check("amx-bf16", mayUseTiles(),
+          "this one has none or the system denies this process the use of its "
+          "tile registers");
 #else
   (void)cpu, (void)features;
 #endif

@@ -5,6 +5,7 @@
 #include "SafeTensorsIndex.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -341,7 +342,11 @@ std::vector<int64_t> NpyReader::dims() const {
   while (std::getline(texts, text, ',')) {
     char *end;
     const char *begin = text.c_str();
+    errno = 0;
     int64_t value = std::strtoll(begin, &end, 10);
+    if (value < 0 || errno == ERANGE)
+      fail(str("expected sizes >= 0 in its shape but got ",
+               std::to_string(value)));
     if (end != begin)
       dims.push_back(value);
   }
@@ -361,6 +366,8 @@ TensorFile NpyReader::read() {
   tensor.type.dims = dims();
   int64_t needed = tensorBytes(tensor.type.dtype, tensor.type.dims.data(),
                                tensor.type.dims.size());
+  if (needed < 0)
+    fail(str("its shape ", tensor.type.text(), " is too large"));
   if (needed != size - start)
     fail(str("expected ", needed, " bytes for ", tensor.type.text(),
              " but got ", size - start));

@@ -47,7 +47,7 @@ struct QuantizePipelineOptions
   PassOptions::Option<bool> dataParallel{
       *this, "data-parallel",
       llvm::cl::desc("The step runs on several ranks, each with its own rows "
-                     "of the batch"),
+                     "of the batch; the next three options imply it"),
       llvm::cl::init(false)};
   PassOptions::Option<std::string> lossReduction{
       *this, "loss-reduction",

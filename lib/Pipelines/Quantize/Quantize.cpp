@@ -78,7 +78,8 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
   addResolveRecipe(pm, options);
   // Do this before anything is quantized, so that whole values are quantized
   // alike on all ranks.
-  if (options.dataParallel)
+  if (options.dataParallel || options.zero > 0 || options.globalAmax ||
+      !options.lossReduction.empty())
     pm.addPass(createFP8DataParallel(
         {options.lossReduction, options.zero, options.globalAmax}));
   // Slice after it, because it rejects ops on rows that are in loops.

@@ -233,6 +233,10 @@ def mistakes(f):
             batches=other("x", saved("shape.npy", np.zeros((10, 4), np.float32))))  # fmt: skip
     f.fails(r"but got f64\[10,3\]: narrower", batches=other("x", saved("type.npy", f.x.astype(np.float64))))
     f.fails(r"element 4 is 7, expected 0 to 1", batches=other("mask", saved("mask.npy", np.array([0, 1, 1, 0, 7, 0, 0, 0, 0, 0], np.int32))))
+    header = (f.folder / "x.npy").read_bytes()[:128]
+    for shape, error in (b"(-9, 3)", "expected sizes >= 0 in its shape but got -9"), (b"(4294967296, 4294967296)", r"its shape f32\[4294967296,4294967296\] is too large"):
+        (f.folder / "absurd.npy").write_bytes(header.replace(b"(10, 3)", shape)[:127] + b"\n")
+        f.fails(error, batches=other("x", "absurd.npy"))
     f.fails(r"no tensor 'y'; it has 'mask' u8\[10\]|no tensor 'y'; it has .*'mask' u8\[10\]", batches=other("mask", "a.safetensors:y"))
     f.fails(r"has 3 tensors and none is named 'batch\['x'\]'.*'weight' bf16\[10\]", batches=other("x", "a.safetensors"))
     f.fails(r"no-such.npy", r"No such file", batches=other("x", "no-such.npy"))

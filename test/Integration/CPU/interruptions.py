@@ -5,6 +5,7 @@ version of the model, SIGKILL at any moment.
     python interruptions.py FP8_RUN FOLDER [CASE...]
 """
 
+import json
 import os
 import pathlib
 import random
@@ -203,6 +204,22 @@ def checkpoint_of_another_version(f):
     check_failure(result, "params['w']: expected f32[96,2048] but got f32[64,2048]", "params['v']: expected f32[2048,96] but got f32[2048,64]")
     assert {path.name: path.read_bytes() for path in f.path("versions").iterdir()} == before, "the earlier run's files changed"
     f.check_resumes("versions")
+
+
+@case
+def checkpoint_from_python(f):
+    """A checkpoint of fp8.Trainer does not say where the data stand: the message says so, and the file stays."""
+    f.run("python", steps=5)
+    path = f.path("python") / "checkpoint-5.safetensors"
+    content = path.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.dumps({**json.loads(content[8:end]), "__metadata__": {"format": "fp8.state", "step": "5"}}).encode()
+    content = len(header).to_bytes(8, "little") + header + content[end:]
+    path.write_bytes(content)
+    result = f.run("python", "--resume", check=False)
+    assert "was written from Python" in result.stderr and "fp8.Trainer" in result.stderr, result.stderr
+    assert result.returncode == 1 and "error: no valid checkpoint to resume from" in result.stderr, result.stderr
+    assert path.read_bytes() == content
 
 
 @case

@@ -59,8 +59,8 @@ private:
     }
     if (!entry.empty()) {
       InFlightDiagnostic diag = emitError(getOperation().getLoc())
-                                << "no function '" << entry
-                                << "'; public functions are: ";
+                                << "expected the name of a function but got '"
+                                << entry << "'; public functions are: ";
       llvm::interleaveComma(names, diag);
       return diag;
     }

@@ -1,7 +1,7 @@
 // RUN: fp8-opt %s "--fp8-resolve-recipe=recipe=tensorwise" --fp8-data-parallel=global-amax | FileCheck %s --check-prefix=ROWS
 // RUN: fp8-opt %s "--fp8-quantize=recipe=tensorwise data-parallel global-amax report=-" 2>%t.txt | FileCheck %s
 // RUN: tr -s " " < %t.txt | FileCheck %s --check-prefix=REPORT
-// RUN: fp8-opt %s "--fp8-quantize=recipe=rowwise data-parallel global-amax" | FileCheck %s --check-prefix=ROWWISE
+// RUN: fp8-opt %s "--fp8-quantize=recipe=rowwise global-amax" | FileCheck %s --check-prefix=ROWWISE
 // RUN: fp8-opt %s "--fp8-quantize=recipe=tensorwise data-parallel" | FileCheck %s --check-prefix=OWN
 
 // What dots do with rows.
