@@ -84,7 +84,24 @@ public:
   }
 
 private:
+  static LogicalResult verifyStaticShapes(func::FuncOp func) {
+    WalkResult result = func.walk([](Operation *op) {
+      for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
+                                                op->getResultTypes()))
+        if (auto tensor = dyn_cast<TensorType>(type);
+            tensor && !tensor.hasStaticShape()) {
+          op->emitOpError("expected a tensor of a static shape but got ")
+              << type;
+          return WalkResult::interrupt();
+        }
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
   LogicalResult form(func::FuncOp func) {
+    if (failed(verifyStaticShapes(func)))
+      return failure();
     SmallVector<Block *> blocks = scheduleBlocks(func);
     for (Block *block : blocks)
       if (failed(outlineAttentions(*block)))
