@@ -122,6 +122,26 @@ def sequences():
     return Case(loss, params, {"tokens": tokens, "mask": mask}, optax.adam(1e-2))
 
 
+def shifted():
+    """Tokens that are shifted right, as for a decoder: columns of all rows are set to a number, to
+    parameters, or to false."""
+    case = sequences()
+
+    def loss(params, batch):
+        tokens = batch["tokens"]
+        x = params["embed"][jnp.roll(tokens, 1, axis=1).at[:, 0].set(3)]
+        x = x.at[:, 0].set(params["first"])
+        x = x + jax.nn.gelu(x @ params["in"]) @ params["out"]
+        logits = (x @ params["head"]).at[:, :, 0].set(-1e9)
+        nll = -jnp.take_along_axis(jax.nn.log_softmax(logits), jnp.maximum(tokens, 1)[..., None], -1)[..., 0]
+        mask = (tokens != 0).at[:, -2:].set(False)
+        return jnp.sum(jnp.where(mask, nll, 0)) / jnp.sum(mask)
+
+    random = np.random.default_rng(2)
+    params = {"embed": case.params["embed"], "first": dense(random, WIDTH), "in": dense(random, WIDTH, 64), "out": dense(random, 64, WIDTH), "head": case.params["head"]}
+    return Case(loss, params, {"tokens": case.batch["tokens"]}, optax.adam(1e-2))
+
+
 def clipped_by_layer():
     """An optimizer that is a scan over layers, and clips the momentum of each by its own norm."""
 
@@ -280,7 +300,7 @@ def step_of(case):
     return guarded if case.guarded else step
 
 
-CASES = {"regression": regression, "micro-batches": micro_batches, "sequences": sequences, "averaged": averaged, "clipped by layer": clipped_by_layer}
+CASES = {"regression": regression, "micro-batches": micro_batches, "sequences": sequences, "shifted": shifted, "averaged": averaged, "clipped by layer": clipped_by_layer}
 CASES |= {"dropout": with_dropout, "dropout in micro-batches": lambda: dataclasses.replace(with_dropout(), micro=2, stacked=True), "dropout by rbg": lambda: with_dropout("rbg")}
 CASES |= {"dropout in layers": lambda: dataclasses.replace(sequences(), key=jax.random.key(3))}
 CASES |= {"noise": with_noise, "watched": watched, "plain": plain, "loss scale": with_loss_scale, "guarded": guarded}

@@ -853,20 +853,48 @@ static bool goToSamePlaces(stablehlo::ScatterOp op, const RowDims &rows) {
   });
 }
 
+/// Returns the dimensions of the target along which windows extend.
+static SmallVector<int64_t> windowDimsOf(stablehlo::ScatterOp op) {
+  auto dims = op.getScatterDimensionNumbers();
+  SmallVector<int64_t> windowDims;
+  int64_t rank = shapeOf(op.getInputs()[0]).size();
+  for (int64_t d = 0; d < rank; ++d)
+    if (!llvm::is_contained(dims.getInsertedWindowDims(), d) &&
+        !llvm::is_contained(dims.getInputBatchingDims(), d))
+      windowDims.push_back(d);
+  return windowDims;
+}
+
+/// Handles values that all ranks share and that are written into rows: each
+/// window contains all rows.
+LogicalResult Propagation::visitScatterIntoRows(stablehlo::ScatterOp op,
+                                                const RowDims &rows) {
+  Value target = op.getInputs()[0], updates = op.getUpdates()[0];
+  SmallVector<int64_t> windowDims = windowDimsOf(op);
+  ArrayRef<int64_t> updateDims =
+      op.getScatterDimensionNumbers().getUpdateWindowDims();
+  RowDims updateRows;
+  for (const RowDim &row : rows) {
+    auto at = positionIn(windowDims, row.dim);
+    if (!at || shapeOf(target)[row.dim] != shapeOf(updates)[updateDims[*at]])
+      return emitRowError(op, "it writes to places along the rows");
+    updateRows.push_back({updateDims[*at], row.outer, row.size});
+  }
+  if (failed(requireRows(op, updates, updateRows)))
+    return failure();
+  Layout layout = Layout::of(Kind::Rows);
+  layout.rows = rows;
+  return assign(op, layout);
+}
+
 /// Handles indices without rows: each window contains all rows, or the rows are
 /// added up.
 LogicalResult Propagation::visitScatterOfWindows(stablehlo::ScatterOp op,
                                                  const RowDims &rows) {
   auto dims = op.getScatterDimensionNumbers();
   Value target = op.getInputs()[0], updates = op.getUpdates()[0];
-  if (rows.empty())
-    return emitRowError(op, "it writes one value to rows");
   RowDims targetRows;
-  SmallVector<int64_t> windowDims;
-  for (int64_t d = 0; d < static_cast<int64_t>(shapeOf(target).size()); ++d)
-    if (!llvm::is_contained(dims.getInsertedWindowDims(), d) &&
-        !llvm::is_contained(dims.getInputBatchingDims(), d))
-      windowDims.push_back(d);
+  SmallVector<int64_t> windowDims = windowDimsOf(op);
   bool scattered = false;
   for (const RowDim &row : rows) {
     auto at = positionIn(dims.getUpdateWindowDims(), row.dim);
@@ -925,7 +953,8 @@ LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
     return failure();
   if (indices.is(Kind::Rows))
     return visitScatterOfRows(op, indices.rows);
-  return visitScatterOfWindows(op, from.is(Kind::Rows) ? from.rows : RowDims());
+  return from.is(Kind::Rows) ? visitScatterOfWindows(op, from.rows)
+                             : visitScatterIntoRows(op, into.rows);
 }
 
 /// Handles ops whose operands all have the same rows. The op keeps the

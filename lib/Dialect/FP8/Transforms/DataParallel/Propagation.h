@@ -70,6 +70,8 @@ private:
   LogicalResult visitScatter(stablehlo::ScatterOp op);
   LogicalResult visitScatterOfRows(stablehlo::ScatterOp op,
                                    const RowDims &indexRows);
+  LogicalResult visitScatterIntoRows(stablehlo::ScatterOp op,
+                                     const RowDims &rows);
   LogicalResult visitScatterOfWindows(stablehlo::ScatterOp op,
                                       const RowDims &rows);
   LogicalResult visitAlongRows(Operation *op,

@@ -425,3 +425,28 @@ func.func public @counter(
   %new = stablehlo.subtract %w, %g : tensor<8xf32>
   return %new, %next, %loss : tensor<8xf32>, tensor<2xui64>, tensor<f32>
 }
+
+// -----
+
+// The first example of the batch is set to zeros: which it is depends on the
+// rank.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %first = stablehlo.constant dense<0> : tensor<1xi32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<8xf32>
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it writes to places along the rows}}
+  %set = "stablehlo.scatter"(%x, %first, %zeros) <{indices_are_sorted = true, scatter_dimension_numbers = #stablehlo.scatter<
+      update_window_dims = [0], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>, unique_indices = true}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    stablehlo.return %b : tensor<f32>
+  }) : (tensor<16x8xf32>, tensor<1xi32>, tensor<8xf32>) -> tensor<16x8xf32>
+  %y = stablehlo.dot_general %set, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
+}
