@@ -233,6 +233,33 @@ def with_noise():
     return dataclasses.replace(case, loss=loss, key=jax.random.key(9))
 
 
+def masked():
+    """A masked autoencoder of random crops: each row draws where its crop begins, and the order in
+    which its patches are kept, by which they are also put back."""
+    case, kept, size = regression(), 3, 2
+
+    def crop(image, key):
+        return jax.lax.dynamic_slice(image, (jax.random.randint(key, (), 0, WIDTH // size - LENGTH + 1), 0), (LENGTH, size))
+
+    def loss(params, batch, key):
+        order, places = jax.random.split(key)
+        images = batch["x"].reshape(-1, WIDTH // size, size)
+        x = jax.vmap(crop)(images, jax.random.split(places, len(images)))
+        x = x @ params["patches"]
+        order = jnp.argsort(jax.random.uniform(order, x.shape[:2]), axis=1)
+        back = jnp.argsort(order, axis=1)
+        x = jnp.take_along_axis(x, order[:, :kept, None], axis=1)
+        x = jax.nn.gelu(x @ params["in"] + params["bias"]) @ params["out"]
+        x = jnp.concatenate([x, jnp.broadcast_to(params["mask"], (len(x), LENGTH - kept, CLASSES))], 1)
+        errors = jnp.square(jnp.take_along_axis(x, back[..., None], axis=1) - batch["y"][:, None])
+        hidden = jnp.take_along_axis(jnp.ones(back.shape).at[:, :kept].set(0), back, axis=1)
+        return jnp.sum(jnp.mean(errors, -1) * hidden) / jnp.sum(hidden)
+
+    random = np.random.default_rng(3)
+    params = {**case.params, "patches": dense(random, size, WIDTH), "mask": dense(random, CLASSES)}
+    return dataclasses.replace(case, loss=loss, params=params, key=jax.random.key(4))
+
+
 def watched():
     """Sums over the batch that several metrics share, also with the loss, and sums that are state."""
 
@@ -303,7 +330,7 @@ def step_of(case):
 CASES = {"regression": regression, "micro-batches": micro_batches, "sequences": sequences, "shifted": shifted, "averaged": averaged, "clipped by layer": clipped_by_layer}
 CASES |= {"dropout": with_dropout, "dropout in micro-batches": lambda: dataclasses.replace(with_dropout(), micro=2, stacked=True), "dropout by rbg": lambda: with_dropout("rbg")}
 CASES |= {"dropout in layers": lambda: dataclasses.replace(sequences(), key=jax.random.key(3))}
-CASES |= {"noise": with_noise, "watched": watched, "plain": plain, "loss scale": with_loss_scale, "guarded": guarded}
+CASES |= {"noise": with_noise, "masked": masked, "watched": watched, "plain": plain, "loss scale": with_loss_scale, "guarded": guarded}
 CASES |= {"stacked": lambda: dataclasses.replace(regression(), micro=2, stacked=True, careful=True)}
 RECIPES = ["tensorwise", "delayed", "fp8_lm"]
 

@@ -742,6 +742,21 @@ LogicalResult Propagation::visitGenerator(stablehlo::RngBitGeneratorOp op) {
 // Indices known at run time
 //===----------------------------------------------------------------------===//
 
+/// Returns the rows of indices: their own, or those along which each row of
+/// `table` has its indices.
+static RowDims rowsOfIndices(const Layout &indices, const Layout &table,
+                             ArrayRef<int64_t> tableBatchingDims,
+                             ArrayRef<int64_t> indicesBatchingDims) {
+  if (indices.is(Kind::Rows))
+    return indices.rows;
+  RowDims rows;
+  if (table.is(Kind::Rows))
+    for (const RowDim &row : table.rows)
+      if (auto at = positionIn(tableBatchingDims, row.dim))
+        rows.push_back({indicesBatchingDims[*at], row.outer, row.size});
+  return rows;
+}
+
 LogicalResult Propagation::visitGather(stablehlo::GatherOp op) {
   auto dims = op.getDimensionNumbers();
   Layout table = layoutOf(op.getOperand()),
@@ -749,7 +764,12 @@ LogicalResult Propagation::visitGather(stablehlo::GatherOp op) {
   if (indices.is(Kind::Partial) &&
       failed(requireWhole(op, op.getStartIndices())))
     return failure();
-  if (indices.is(Kind::Rows)) {
+  RowDims indexRows =
+      rowsOfIndices(indices, table, dims.getOperandBatchingDims(),
+                    dims.getStartIndicesBatchingDims());
+  if (!indexRows.empty()) {
+    if (failed(requireRows(op, op.getStartIndices(), indexRows)))
+      return failure();
     if (table.is(Kind::Partial) && failed(requireWhole(op, op.getOperand())))
       return failure();
     if (isTooMixed(op, op.getOperand()))
@@ -758,7 +778,7 @@ LogicalResult Propagation::visitGather(stablehlo::GatherOp op) {
               "the rows of all ranks");
     // Rows that are batching dimensions have their own tables.
     RowDims matching;
-    for (const RowDim &row : indices.rows)
+    for (const RowDim &row : indexRows)
       if (auto at = positionIn(dims.getStartIndicesBatchingDims(), row.dim))
         matching.push_back(
             {dims.getOperandBatchingDims()[*at], row.outer, row.size});
@@ -767,7 +787,7 @@ LogicalResult Propagation::visitGather(stablehlo::GatherOp op) {
     if (!matching.empty() && failed(requireRows(op, op.getOperand(), matching)))
       return failure();
     return assignRows(
-        op, indices.rows,
+        op, indexRows,
         [&](int64_t dim) {
           return indexToResult(dim, dims.getIndexVectorDim(),
                                dims.getOffsetDims());
@@ -842,14 +862,10 @@ LogicalResult Propagation::visitScatterOfRows(stablehlo::ScatterOp op,
 static bool goToSamePlaces(stablehlo::ScatterOp op, const RowDims &rows) {
   auto dims = op.getScatterDimensionNumbers();
   return llvm::all_of(rows, [&](const RowDim &row) {
-    int64_t dim = 0;
-    for (int64_t rank = shapeOf(op.getScatterIndices()).size(); dim < rank;
-         ++dim)
-      if (indexToResult(dim, dims.getIndexVectorDim(),
-                        dims.getUpdateWindowDims()) == row.dim)
-        break;
-    return isSameForRows(op.getScatterIndices(),
-                         RowDim{dim, row.outer, row.size});
+    auto dim = dimOfIndices(dims.getUpdateWindowDims(),
+                            dims.getIndexVectorDim(), row.dim);
+    return !dim || isSameForRows(op.getScatterIndices(),
+                                 RowDim{*dim, row.outer, row.size});
   });
 }
 
@@ -951,8 +967,19 @@ LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
   if (indices.is(Kind::Partial) &&
       failed(requireWhole(op, op.getScatterIndices())))
     return failure();
-  if (indices.is(Kind::Rows))
-    return visitScatterOfRows(op, indices.rows);
+  auto dims = op.getScatterDimensionNumbers();
+  RowDims indexRows = rowsOfIndices(indices, into, dims.getInputBatchingDims(),
+                                    dims.getScatterIndicesBatchingDims());
+  if (indexRows.empty() && from.is(Kind::Rows))
+    for (const RowDim &row : from.rows)
+      if (auto dim = dimOfIndices(dims.getUpdateWindowDims(),
+                                  dims.getIndexVectorDim(), row.dim);
+          dim && llvm::is_contained(dims.getScatterIndicesBatchingDims(), *dim))
+        indexRows.push_back({*dim, row.outer, row.size});
+  if (!indexRows.empty())
+    return failed(requireRows(op, op.getScatterIndices(), indexRows))
+               ? failure()
+               : visitScatterOfRows(op, indexRows);
   return from.is(Kind::Rows) ? visitScatterOfWindows(op, from.rows)
                              : visitScatterIntoRows(op, into.rows);
 }
@@ -979,10 +1006,8 @@ LogicalResult Propagation::visitAlongRows(
       why);
 }
 
-/// Handles ops that work along `dim`, in each row independently.
-LogicalResult Propagation::visitSort(Operation *op, int64_t dim) {
-  int64_t rank = shapeOf(op->getOperand(0)).size();
-  int64_t along = dim < 0 ? dim + rank : dim;
+/// Handles ops that sort along a dimension, in each row independently.
+LogicalResult Propagation::visitSort(Operation *op, int64_t along) {
   return visitAlongRows(
       op, [&](int64_t other) { return other != along; },
       "it puts the rows in an order, and no median or other quantile of all "
@@ -1179,10 +1204,8 @@ LogicalResult Propagation::visitByKind(Operation *op) {
     return visitGather(gather);
   if (auto scatter = dyn_cast<stablehlo::ScatterOp>(op))
     return visitScatter(scatter);
-  if (auto sort = dyn_cast<stablehlo::SortOp>(op))
-    return visitSort(op, sort.getDimension());
-  if (isa<chlo::TopKOp>(op))
-    return visitSort(op, -1);
+  if (std::optional<int64_t> along = sortedDim(op))
+    return visitSort(op, *along);
   if (auto windows = dyn_cast<stablehlo::ReduceWindowOp>(op))
     return visitWindows(op, windows.getWindowDimensions());
   if (isa<stablehlo::BitcastConvertOp>(op))

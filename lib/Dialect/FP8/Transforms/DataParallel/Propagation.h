@@ -77,7 +77,7 @@ private:
   LogicalResult visitAlongRows(Operation *op,
                                llvm::function_ref<bool(int64_t)> keeps,
                                llvm::StringRef why);
-  LogicalResult visitSort(Operation *op, int64_t dim);
+  LogicalResult visitSort(Operation *op, int64_t along);
   LogicalResult visitWindows(Operation *op, ArrayRef<int64_t> window);
   LogicalResult visitWhile(stablehlo::WhileOp loop);
   LogicalResult visitBranches(Operation *op);

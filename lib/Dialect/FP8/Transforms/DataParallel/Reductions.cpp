@@ -17,11 +17,21 @@ using Kind = Layout::Kind;
 // Data flow
 //===----------------------------------------------------------------------===//
 
+/// Whether an operand only says which elements of the others an op takes.
+static bool isIndex(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  if (auto gather = dyn_cast<stablehlo::GatherOp>(op))
+    return &operand == &gather.getStartIndicesMutable();
+  if (auto scatter = dyn_cast<stablehlo::ScatterOp>(op))
+    return &operand == &scatter.getScatterIndicesMutable();
+  return false;
+}
+
 /// Visits all values that a value is computed from, each once; of loops and
 /// branches only the carry or result. Continues behind a value if `visit`
-/// returns true.
-static void forEachAncestor(Value value,
-                            llvm::function_ref<bool(Value)> visit) {
+/// returns true. Leaves indices out unless `withIndices`.
+static void forEachAncestor(Value value, llvm::function_ref<bool(Value)> visit,
+                            bool withIndices = true) {
   llvm::DenseSet<Value> seen;
   SmallVector<Value> worklist{value};
   while (!worklist.empty()) {
@@ -50,7 +60,9 @@ static void forEachAncestor(Value value,
       for (Region &region : op->getRegions())
         yielded(region, index);
     } else {
-      llvm::append_range(worklist, op->getOperands());
+      for (OpOperand &operand : op->getOpOperands())
+        if (withIndices || !isIndex(operand))
+          worklist.push_back(operand.get());
     }
   }
 }
@@ -357,21 +369,20 @@ Reductions::Answer Reductions::isGradient(Value value, const Layout &part) {
 /// constant factors.
 bool Reductions::isPlainCount(Value value) {
   bool plain = true;
-  forEachAncestor(value, [&](Value source) {
+  auto visit = [&](Value source) {
     // (A boolean counts as one, whatever it follows from.)
     if (getElementTypeOrSelf(source.getType()).isInteger(1))
       return false;
     Operation *op = source.getDefiningOp();
     if (isa_and_nonnull<stablehlo::MulOp, stablehlo::DivOp,
                         stablehlo::DotGeneralOp, stablehlo::ScatterOp>(op))
-      for (Value operand : op->getOperands()) {
-        bool isIndex = isa<stablehlo::ScatterOp>(op) &&
-                       !isa<FloatType>(getElementTypeOrSelf(operand));
-        auto factors = constantFactors(operand);
-        plain &= isIndex || !factors || factors->empty();
+      for (OpOperand &operand : op->getOpOperands()) {
+        auto factors = constantFactors(operand.get());
+        plain &= isIndex(operand) || !factors || factors->empty();
       }
     return plain;
-  });
+  };
+  forEachAncestor(value, visit, /*withIndices=*/false);
   return plain;
 }
 

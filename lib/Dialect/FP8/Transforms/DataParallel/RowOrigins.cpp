@@ -2,6 +2,7 @@
 
 #include "RowOrigins.h"
 
+#include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
@@ -59,11 +60,8 @@ static SmallVector<RowOrigin> originsOfDot(stablehlo::DotGeneralOp op,
   return {along(1, rhs.free[dim - ofLhs])};
 }
 
-/// Returns the dimension of the indices that dimension `dim` of a result or of
-/// updates corresponds to, if it does not belong to a window.
-static std::optional<int64_t> dimOfIndices(ArrayRef<int64_t> windowDims,
-                                           int64_t indexVectorDim,
-                                           int64_t dim) {
+std::optional<int64_t> fp8::dimOfIndices(ArrayRef<int64_t> windowDims,
+                                         int64_t indexVectorDim, int64_t dim) {
   if (llvm::is_contained(windowDims, dim))
     return std::nullopt;
   int64_t index = dim - llvm::count_if(windowDims, [&](int64_t window) {
@@ -133,6 +131,15 @@ static SmallVector<RowOrigin> originsOfReduce(stablehlo::ReduceOp op,
   return origins;
 }
 
+std::optional<int64_t> fp8::sortedDim(Operation *op) {
+  int64_t dim = -1;
+  if (auto sort = dyn_cast<stablehlo::SortOp>(op))
+    dim = sort.getDimension();
+  else if (!isa<chlo::TopKOp>(op))
+    return std::nullopt;
+  return dim < 0 ? dim + shapeOf(op->getOperand(0)).size() : dim;
+}
+
 /// Whether an op works on each index along the rows independently.
 static bool keepsRows(Operation *op, ArrayRef<RowDim> rows) {
   if (stablehlo::worksByElement(op) ||
@@ -146,6 +153,8 @@ static bool keepsRows(Operation *op, ArrayRef<RowDim> rows) {
              pad.getInteriorPadding()[row.dim] != 0;
     if (auto concatenate = dyn_cast<stablehlo::ConcatenateOp>(op))
       return static_cast<int64_t>(concatenate.getDimension()) == row.dim;
+    if (std::optional<int64_t> along = sortedDim(op))
+      return *along == row.dim;
     if (auto reverse = dyn_cast<stablehlo::ReverseOp>(op))
       return llvm::is_contained(reverse.getDimensions(), row.dim);
     return true;

@@ -15,6 +15,15 @@ inline std::optional<int64_t> positionIn(ArrayRef<int64_t> dims, int64_t dim) {
   return it - dims.begin();
 }
 
+/// Returns the dimension of the indices that dimension `dim` of a gather's
+/// result, or of a scatter's updates, corresponds to, if it does not belong to
+/// a window.
+std::optional<int64_t> dimOfIndices(ArrayRef<int64_t> windowDims,
+                                    int64_t indexVectorDim, int64_t dim);
+
+/// Returns the dimension along which an op sorts; none if it does not.
+std::optional<int64_t> sortedDim(Operation *op);
+
 /// An operand, and the dimensions along which each row of a result reads its
 /// own part of it.
 struct RowOrigin {
