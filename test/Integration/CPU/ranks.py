@@ -260,6 +260,23 @@ def masked():
     return dataclasses.replace(case, loss=loss, params=params, key=jax.random.key(4))
 
 
+def branches():
+    """Every second layer of a loop keeps half of its features: their mask is that of a branch."""
+    case = regression()
+
+    def loss(params, batch):
+        def layer(x, inputs):
+            weight, index = inputs
+            first = jnp.arange(WIDTH) < WIDTH // 2
+            y = jax.lax.cond(index % 2 == 0, lambda y: jnp.where(first, y, 0.0), lambda y: y, jnp.tanh(x @ weight))
+            return x + y * jax.lax.cond(index % 3 == 0, lambda: jnp.where(first, 1.0, 0.5), lambda: jnp.ones(WIDTH)), None
+
+        x, _ = jax.lax.scan(layer, batch["x"], (params["layers"], jnp.arange(3)))
+        return jnp.mean(jnp.square(apply(params, x) - batch["y"]))
+
+    return dataclasses.replace(case, loss=loss, params={**case.params, "layers": dense(np.random.default_rng(5), 3, WIDTH, WIDTH)})
+
+
 def watched():
     """Sums over the batch that several metrics share, also with the loss, and sums that are state."""
 
@@ -330,7 +347,7 @@ def step_of(case):
 CASES = {"regression": regression, "micro-batches": micro_batches, "sequences": sequences, "shifted": shifted, "averaged": averaged, "clipped by layer": clipped_by_layer}
 CASES |= {"dropout": with_dropout, "dropout in micro-batches": lambda: dataclasses.replace(with_dropout(), micro=2, stacked=True), "dropout by rbg": lambda: with_dropout("rbg")}
 CASES |= {"dropout in layers": lambda: dataclasses.replace(sequences(), key=jax.random.key(3))}
-CASES |= {"noise": with_noise, "masked": masked, "watched": watched, "plain": plain, "loss scale": with_loss_scale, "guarded": guarded}
+CASES |= {"noise": with_noise, "masked": masked, "branches": branches, "watched": watched, "plain": plain, "loss scale": with_loss_scale, "guarded": guarded}
 CASES |= {"stacked": lambda: dataclasses.replace(regression(), micro=2, stacked=True, careful=True)}
 RECIPES = ["tensorwise", "delayed", "fp8_lm"]
 

@@ -277,6 +277,11 @@ bool SameForRows::check(Value value, const RowDim &row) {
   auto result = cast<OpResult>(value);
   if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
     return checkCarry(loop, result.getResultNumber(), row);
+  if (stablehlo::isBranch(op))
+    return llvm::all_of(op->getRegions(), [&](Region &region) {
+      Operation *end = region.front().getTerminator();
+      return check(end->getOperand(result.getResultNumber()), row);
+    });
   auto origins = findRowOrigins(result, row);
   return origins && llvm::all_of(*origins, [&](const RowOrigin &origin) {
            return checkAll(origin.operand->get(), origin.rows);
