@@ -37,8 +37,8 @@ WIDTH, CLASSES, LENGTH = 32, 16, 8
 @dataclasses.dataclass
 class Case:
     """Has `loss(params, batch)`, initial parameters, all rows, the optimizer, and a key if the loss
-    reads one. `micro` is the number of micro-batches, which the step cuts out of the batch unless
-    the batch has them as a dimension (`stacked`). With `careful` the rows decide the size of the
+    reads one. `micro` is the number of micro-batches: the batch is reshaped, unless it has them as
+    a dimension (`stacked`), or they are slices (`sliced`), in a loop or `unrolled`. With `careful` the rows decide the size of the
     update, with `guarded` whether there is one. `watch(params, batch, seen)` returns more metrics,
     and the next value of what it has `seen`, which is state."""
 
@@ -49,6 +49,8 @@ class Case:
     micro: int = 1
     key: Any = None
     stacked: bool = False
+    sliced: bool = False
+    unrolled: bool = False
     careful: bool = False
     guarded: bool = False
     watch: Callable | None = None
@@ -56,9 +58,11 @@ class Case:
 
     def rows(self, ranks):
         """Returns all rows in the order in which this number of ranks reads them."""
+        if self.sliced and ranks == 1:
+            # Micro-batch i of a step consists of micro-batch i of all ranks.
+            return {key: np.ascontiguousarray(x.reshape(-1, 2, self.micro, BATCH // self.micro, *x.shape[1:]).swapaxes(1, 2)).reshape(x.shape) for key, x in self.batch.items()}
         if not self.stacked:
             return self.batch
-        # Micro-batch i of a step consists of micro-batch i of all ranks.
         split = lambda x: x.reshape(-1, 2, self.micro, BATCH, *x.shape[1:])
         if ranks == 2:
             return {key: split(x).reshape(-1, BATCH, *x.shape[1:]) for key, x in self.batch.items()}
@@ -277,6 +281,19 @@ def branches():
     return dataclasses.replace(case, loss=loss, params={**case.params, "layers": dense(np.random.default_rng(5), 3, WIDTH, WIDTH)})
 
 
+def two_views():
+    """Two views of each example go through the layers side by side, and one predicts the other."""
+    case = regression()
+
+    def loss(params, batch):
+        noise = jnp.roll(batch["x"], 1, axis=1)
+        out = apply(params, jnp.concatenate([batch["x"], batch["x"] + 0.1 * noise]))
+        one, two = jnp.split(out, 2)
+        return jnp.mean(jnp.square(one @ params["predict"] - jax.lax.stop_gradient(two))) + jnp.mean(jnp.square(two - batch["y"]))
+
+    return dataclasses.replace(case, loss=loss, params={**case.params, "predict": dense(np.random.default_rng(6), CLASSES, CLASSES)})
+
+
 def watched():
     """Sums over the batch that several metrics share, also with the loss, and sums that are state."""
 
@@ -313,11 +330,21 @@ def step_of(case):
             return loss, grads
         if case.micro == 1:
             return jax.value_and_grad(case.loss)(params, batch, *key)
-        parts = batch if case.stacked else jax.tree.map(lambda b: b.reshape(case.micro, b.shape[0] // case.micro, *b.shape[1:]), batch)
+        size = len(jax.tree.leaves(batch)[0]) // case.micro
+        if case.sliced:
+            parts = jnp.arange(case.micro)
+        else:
+            parts = batch if case.stacked else jax.tree.map(lambda b: b.reshape(case.micro, size, *b.shape[1:]), batch)
         parts = (parts, *(jax.random.split(k, case.micro) for k in key))
 
         def add(total, part):
+            if case.sliced:
+                part = (jax.tree.map(lambda b: jax.lax.dynamic_slice_in_dim(b, part[0] * size, size), batch), *part[1:])
             return jax.tree.map(jnp.add, total, jax.value_and_grad(case.loss)(params, *part)), None
+
+        if case.unrolled:
+            halves = [jax.tree.map(lambda b: b[i * size : (i + 1) * size], batch) for i in range(case.micro)]
+            return jax.tree.map(lambda *x: sum(x) / case.micro, *(jax.value_and_grad(case.loss)(params, half) for half in halves))
 
         zeros = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, params))
         return jax.tree.map(lambda x: x / case.micro, jax.lax.scan(add, zeros, parts)[0])
@@ -348,6 +375,8 @@ CASES = {"regression": regression, "micro-batches": micro_batches, "sequences": 
 CASES |= {"dropout": with_dropout, "dropout in micro-batches": lambda: dataclasses.replace(with_dropout(), micro=2, stacked=True), "dropout by rbg": lambda: with_dropout("rbg")}
 CASES |= {"dropout in layers": lambda: dataclasses.replace(sequences(), key=jax.random.key(3))}
 CASES |= {"noise": with_noise, "masked": masked, "branches": branches, "watched": watched, "plain": plain, "loss scale": with_loss_scale, "guarded": guarded}
+CASES |= {"slices": lambda: dataclasses.replace(with_dropout(), micro=2, sliced=True), "unrolled": lambda: dataclasses.replace(regression(), micro=2, unrolled=True)}
+CASES |= {"two views": two_views}
 CASES |= {"stacked": lambda: dataclasses.replace(regression(), micro=2, stacked=True, careful=True)}
 RECIPES = ["tensorwise", "delayed", "fp8_lm"]
 

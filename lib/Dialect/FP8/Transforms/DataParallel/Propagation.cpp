@@ -1,6 +1,7 @@
 //===- Propagation.cpp - Layouts through a step ---------------------------===//
 
 #include "Propagation.h"
+#include "RowParts.h"
 
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
@@ -415,6 +416,15 @@ LogicalResult Propagation::visitWindows(WindowsOp op) {
       "it is a convolution over rows");
 }
 
+/// Whether a slice takes adjacent elements of a dimension, from a multiple of
+/// `unit` on.
+static bool beginsAtMultiple(Operation *op, int64_t dim, int64_t unit) {
+  if (auto slice = dyn_cast<stablehlo::SliceOp>(op))
+    return slice.getStrides()[dim] == 1 &&
+           slice.getStartIndices()[dim] % unit == 0;
+  return isMultipleOf(op->getOperand(1 + dim), unit);
+}
+
 LogicalResult Propagation::visitSlices(Operation *op) {
   Layout layout = layoutOf(op->getOperand(0));
   for (Value start : op->getOperands().drop_front())
@@ -422,14 +432,17 @@ LogicalResult Propagation::visitSlices(Operation *op) {
       return failure();
   if (!layout.is(Kind::Rows))
     return assign(op, layout);
-  // A micro-batch keeps the rows along the other dimension.
   ArrayRef<int64_t> from = shapeOf(op->getOperand(0)),
                     to = shapeOf(op->getResult(0));
   RowDims left;
   for (const RowDim &row : layout.rows) {
-    bool whole = from[row.dim] == to[row.dim];
-    if (whole)
+    int64_t unit = 1;
+    if (from[row.dim] == to[row.dim])
       left.push_back(row);
+    else if (auto part = cutRows(row, from[row.dim], to[row.dim], unit);
+             part && part->size != 1 && beginsAtMultiple(op, row.dim, unit))
+      left.push_back(*part);
+    // A micro-batch keeps the rows along the other dimension.
     else if (to[row.dim] != 1)
       return emitRowError(op, "it cuts some of the rows");
   }
@@ -467,6 +480,14 @@ LogicalResult Propagation::visitUpdate(stablehlo::DynamicUpdateSliceOp op) {
   return assign(op, layout);
 }
 
+static bool isAlong(ArrayRef<RowDim> rows, int64_t dim) {
+  return llvm::any_of(rows, [&](const RowDim &row) { return row.dim == dim; });
+}
+
+LogicalResult Propagation::emitBesideRows(Operation *op) {
+  return emitRowError(op, "it puts other elements beside the rows");
+}
+
 LogicalResult Propagation::visitConcatenate(stablehlo::ConcatenateOp op) {
   if (!anyOf(op, Kind::Rows)) {
     Layout joined;
@@ -484,22 +505,29 @@ LogicalResult Propagation::visitConcatenate(stablehlo::ConcatenateOp op) {
         return failure();
     return replicate(op);
   }
-  for (Value operand : op->getOperands()) {
-    Layout layout = layoutOf(operand);
-    if (!layout.is(Kind::Rows))
-      continue;
-    for (Value other : op->getOperands())
-      if (failed(requireRows(op, other, layout.rows)))
-        return failure();
-    int64_t along = op.getDimension();
-    return assignRows(
-        op, layout.rows,
-        [&](int64_t dim) {
-          return dim == along ? std::nullopt : std::optional(dim);
-        },
-        "it puts other elements beside the rows");
+  Value first = *llvm::find_if(op->getOperands(), [&](Value operand) {
+    return layoutOf(operand).is(Kind::Rows);
+  });
+  RowDims rows = layoutOf(first).rows;
+  int64_t along = op.getDimension();
+  for (Value other : op->getOperands()) {
+    // Copies of the rows beside each other, of the same number of elements.
+    bool isCopy = shapeOf(other)[along] == shapeOf(first)[along];
+    if (failed(isCopy || !isAlong(rows, along) ? requireRows(op, other, rows)
+                                               : emitBesideRows(op)))
+      return failure();
   }
-  return success();
+  for (RowDim &row : rows)
+    if (row.dim == along) {
+      auto whole = embedRows(row, shapeOf(first)[along],
+                             shapeOf(op.getResult())[along], 0);
+      if (!whole)
+        return emitBesideRows(op);
+      row = *whole;
+    }
+  Layout layout = Layout::of(Kind::Rows);
+  layout.rows = rows;
+  return assign(op, layout);
 }
 
 LogicalResult Propagation::visitPad(stablehlo::PadOp op) {
@@ -515,15 +543,21 @@ LogicalResult Propagation::visitPad(stablehlo::PadOp op) {
     return layout.is(Kind::Zero) && padding.is(Kind::Zero) ? assign(op, layout)
                                                            : replicate(op);
   }
-  return assignRows(
-      op, layout.rows,
-      [&](int64_t dim) {
-        bool padded = op.getEdgePaddingLow()[dim] ||
-                      op.getEdgePaddingHigh()[dim] ||
-                      op.getInteriorPadding()[dim];
-        return padded ? std::nullopt : std::optional(dim);
-      },
-      "it pads the rows");
+  // (The gradient of a part of what is put beside each other is padded.)
+  for (RowDim &row : layout.rows) {
+    int64_t low = op.getEdgePaddingLow()[row.dim],
+            high = op.getEdgePaddingHigh()[row.dim];
+    if (low == 0 && high == 0 && op.getInteriorPadding()[row.dim] == 0)
+      continue;
+    int64_t part = shapeOf(op.getOperand())[row.dim];
+    auto whole = low < 0 || high < 0 || op.getInteriorPadding()[row.dim] != 0
+                     ? std::nullopt
+                     : embedRows(row, part, low + part + high, low);
+    if (!whole)
+      return emitRowError(op, "it pads the rows");
+    row = *whole;
+  }
+  return assign(op, layout);
 }
 
 //===----------------------------------------------------------------------===//

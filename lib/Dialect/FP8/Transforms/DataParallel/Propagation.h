@@ -61,6 +61,7 @@ private:
   LogicalResult visitConvolution(stablehlo::ConvolutionOp op);
   LogicalResult visitReduce(stablehlo::ReduceOp op);
   LogicalResult visitSlices(Operation *op);
+  LogicalResult emitBesideRows(Operation *op);
   LogicalResult visitUpdate(stablehlo::DynamicUpdateSliceOp op);
   LogicalResult visitConcatenate(stablehlo::ConcatenateOp op);
   LogicalResult visitWindows(WindowsOp op);

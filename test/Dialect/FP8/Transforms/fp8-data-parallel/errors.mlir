@@ -81,25 +81,6 @@ func.func public @main(
 
 // -----
 
-// Some of the rows.
-func.func public @main(
-    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
-    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
-    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
-        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
-  %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
-  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it cuts some of the rows}}
-  %half = stablehlo.slice %y0 [0:8] : (tensor<16xf32>) -> tensor<8xf32>
-  %y = stablehlo.concatenate %half, %half, dim = 0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
-  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
-  %n = stablehlo.constant dense<16.0> : tensor<f32>
-  %loss = stablehlo.divide %s, %n : tensor<f32>
-  return %w, %loss : tensor<8xf32>, tensor<f32>
-}
-
-// -----
-
 // Sums over the rows before each one.
 func.func public @main(
     %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
@@ -446,6 +427,66 @@ func.func public @main(
   }) : (tensor<16x8xf32>, tensor<1xi32>, tensor<8xf32>) -> tensor<16x8xf32>
   %y = stablehlo.dot_general %set, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
   %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// Each example is compared with the next one.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it cuts some of the rows}}
+  %a = stablehlo.slice %y [0:15] : (tensor<16xf32>) -> tensor<15xf32>
+  %b = stablehlo.slice %y [1:16] : (tensor<16xf32>) -> tensor<15xf32>
+  %d = stablehlo.subtract %a, %b : tensor<15xf32>
+  %s = stablehlo.reduce(%d init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<15xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.constant dense<15.0> : tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// Half of the batch, from anywhere.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %start: tensor<i32> {fp8.kind = "other", fp8.path = "start", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<i32> {fp8.kind = "state", fp8.path = "[1]", fp8.state = "start"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[2]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %c0 = stablehlo.constant dense<0> : tensor<i32>
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it cuts some of the rows}}
+  %half = stablehlo.dynamic_slice %x, %start, %c0, sizes = [8, 8] : (tensor<16x8xf32>, tensor<i32>, tensor<i32>) -> tensor<8x8xf32>
+  %y = stablehlo.dot_general %half, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.constant dense<8.0> : tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %start, %loss : tensor<8xf32>, tensor<i32>, tensor<f32>
+}
+
+// -----
+
+// The rows and a row of zeros.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %row = stablehlo.constant dense<0.0> : tensor<1x8xf32>
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it puts other elements beside the rows}}
+  %more = stablehlo.concatenate %x, %row, dim = 0 : (tensor<16x8xf32>, tensor<1x8xf32>) -> tensor<17x8xf32>
+  %y = stablehlo.dot_general %more, %w, contracting_dims = [1] x [0] : (tensor<17x8xf32>, tensor<8xf32>) -> tensor<17xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<17xf32>, tensor<f32>) -> tensor<f32>
   %n = stablehlo.constant dense<16.0> : tensor<f32>
   %loss = stablehlo.divide %s, %n : tensor<f32>
   return %w, %loss : tensor<8xf32>, tensor<f32>
