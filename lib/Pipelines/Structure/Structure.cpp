@@ -16,6 +16,7 @@ using namespace mlir::fp8;
 void fp8::buildStructurePipeline(OpPassManager &pm) {
   // Dots must still be dots when transposes fold into them.
   pm.addPass(createFoldTransposes());
+  pm.addPass(createSplitPrefixSums());
   pm.addPass(createSplitWindows());
   // Counters must still be StableHLO when slices at them become views.
   pm.addPass(createConvertStableHLOToSCF());

@@ -138,6 +138,16 @@ case("window", "variadic reduce_window", lambda x, y: lax.reduce_window(
     (2, 3), (1, 2), "SAME"), f32(6, 9), ints(0, 99, 6, 9))
 case("window", "cumulative", lambda x: (lax.cumsum(x, 1), lax.cumprod(x, 0), lax.cummax(x, 1, reverse=True), lax.cummin(x, 0)), i7)
 
+# Longer sums are computed in blocks. Infinities reach later elements only.
+for shape, dim in (((3, 700), 1), ((70, 6), 0), ((2, 33, 4), 1), ((4, 48), 1)):
+    both = lambda x, dim=dim: (lax.cumsum(x, dim), lax.cumsum(x, dim, reverse=True))
+    case("window", f"cumulative sums {shape}", both, ints(-99, 99, *shape, dtype=np.int32))
+    case("window", f"cumulative sums of f32 {shape}", both, f32(*shape), bound=lambda *args: 1e-4)
+infinite = ints(-9, 9, 5, 300, dtype=np.float32)
+infinite[1, 40], infinite[2, 290], infinite[3, 7], infinite[3, 9] = np.inf, -np.inf, np.inf, -np.inf
+case("window", "cumulative sums of infinities", lambda x: (lax.cumsum(x, 1), lax.cumsum(x, 1, reverse=True)), infinite)
+case("window", "cumulative sums of bf16", lambda x: lax.cumsum(x.astype(jnp.float32), 1).astype(bf16) - lax.cumsum(x, 1), np.float32(rng.integers(-1, 2, (6, 400))).astype(bf16))
+
 
 # Gradients of cumulative and associative scans along dimension 0.
 def weighted(scan):

@@ -30,6 +30,37 @@ def FoldTransposes : Pass<"fp8-fold-transposes"> {
   }];
 }
 
+def SplitPrefixSums : Pass<"fp8-split-prefix-sums"> {
+  let summary = "Compute cumulative sums in blocks";
+  let description = [{
+    A cumulative sum (`jnp.cumsum`) along a dimension of n elements is written
+    as windows of n elements over the padded dimension: n additions for each
+    element. If there are more than 32, the pass divides the dimension into
+    blocks of 16. An element becomes the sum of its block up to it, and of the
+    blocks before, which are a cumulative sum of their totals. Sums of other
+    windows stay as they are. Sums of bf16 and f16 are computed in f32.
+
+    Example:
+
+    ```mlir
+    func.func @cumsum(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = "stablehlo.reduce_window"(%x, %zero) <{padding = dense<[[0, 0], [63, 0]]> : tensor<2x2xi64>,
+          window_dimensions = array<i64: 1, 64>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %1 = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %1 : tensor<f32>
+      }) : (tensor<4x64xf32>, tensor<f32>) -> tensor<4x64xf32>
+      return %0 : tensor<4x64xf32>  // sums in four blocks, plus those of the blocks before
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numSplit", "num-split", "Number of cumulative sums that are computed in blocks">
+  ];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+}
+
 def SplitWindows : Pass<"fp8-split-windows"> {
   let summary = "Leave out the zeros between the elements of dilated images";
   let description = [{
