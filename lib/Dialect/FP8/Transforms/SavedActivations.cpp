@@ -260,6 +260,14 @@ bool mayExceedBF16(Value value) {
       });
 }
 
+/// A slice that a loop reads: where it begins along each dimension, and its
+/// sizes.
+struct Part {
+  Operation *reader;
+  SmallVector<Value> starts;
+  SmallVector<int64_t> sizes;
+};
+
 class Saver {
 public:
   Saver(func::FuncOp function, const LinearLayers &layers,
@@ -285,6 +293,11 @@ private:
   Value restore(Value value, Operation *reader, bool isStacked);
   Value addBarrier(Value narrow);
   Value derive(Value value, Operation *reader, IRMapping &known);
+  bool recomputes(Value value);
+  bool hasParts(Value value);
+  Value derivePart(Value value, const Part &part, IRMapping &known);
+  Value partOf(Value value, const Part &part);
+  void deriveInLoop(OpOperand &use, stablehlo::DynamicSliceOp slice);
   void sink();
 
   func::FuncOp function;
@@ -527,13 +540,18 @@ Value Saver::restore(Value value, Operation *reader, bool isStacked) {
   return stablehlo::ConvertOp::create(builder, loc, type, narrow);
 }
 
+/// Whether `value` is computed again rather than read.
+bool Saver::recomputes(Value value) {
+  return isDerivable(value) && (!exact.contains(value) || isExact(value));
+}
+
 /// Recomputes `value` in front of `reader`.
 Value Saver::derive(Value value, Operation *reader, IRMapping &known) {
   if (Value copy = known.lookupOrNull(value))
     return copy;
   Operation *def = value.getDefiningOp();
   Value result = value;
-  if (isDerivable(value) && (!exact.contains(value) || isExact(value))) {
+  if (recomputes(value)) {
     IRMapping operands;
     for (Value operand : def->getOperands())
       operands.map(operand, derive(operand, reader, known));
@@ -544,6 +562,94 @@ Value Saver::derive(Value value, Operation *reader, IRMapping &known) {
   }
   known.map(value, result);
   return result;
+}
+
+/// Whether slices of `value` can be recomputed from slices of what is saved.
+bool Saver::hasParts(Value value) {
+  if (!recomputes(value))
+    return !saved.contains(value) || !getForm(value);
+  Operation *def = value.getDefiningOp();
+  return !isa<stablehlo::ReshapeOp>(def) &&
+         llvm::all_of(def->getOperands(),
+                      [&](Value operand) { return hasParts(operand); });
+}
+
+Value Saver::partOf(Value value, const Part &part) {
+  builder.setInsertionPoint(part.reader);
+  auto type = tensorOf(value).clone(part.sizes);
+  DenseElementsAttr elements;
+  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
+    return stablehlo::ConstantOp::create(builder, value.getLoc(),
+                                         elements.resizeSplat(type));
+  return stablehlo::DynamicSliceOp::create(builder, value.getLoc(), type, value,
+                                           part.starts, part.sizes);
+}
+
+/// Recomputes a slice of `value`, from slices.
+Value Saver::derivePart(Value value, const Part &part, IRMapping &known) {
+  if (tensorOf(value).getRank() == 0)
+    return derive(value, part.reader, known);
+  if (!recomputes(value)) {
+    if (!saved.contains(value))
+      return partOf(value, part);
+    Value whole = restore(value, part.reader, /*isStacked=*/false);
+    auto convert = whole.getDefiningOp<stablehlo::ConvertOp>();
+    if (!convert || whole == value)
+      return partOf(whole, part);
+    Value narrow = partOf(convert.getOperand(), part);
+    convert.erase();
+    return stablehlo::ConvertOp::create(builder, value.getLoc(), narrow,
+                                        tensorOf(value).getElementType());
+  }
+  Operation *def = value.getDefiningOp();
+  builder.setInsertionPoint(part.reader);
+  Value zero = stablehlo::makeSplat(
+      builder, value.getLoc(), tensorOf(part.starts[0]),
+      builder.getZeroAttr(tensorOf(part.starts[0]).getElementType()));
+  IRMapping operands;
+  for (Value operand : def->getOperands()) {
+    Part from = part;
+    if (auto transpose = dyn_cast<stablehlo::TransposeOp>(def)) {
+      for (auto [to, dim] : llvm::enumerate(transpose.getPermutation())) {
+        from.starts[dim] = part.starts[to];
+        from.sizes[dim] = part.sizes[to];
+      }
+    } else if (auto spread = dyn_cast<stablehlo::BroadcastInDimOp>(def)) {
+      from.starts.clear();
+      from.sizes.clear();
+      for (auto [dim, size] : llvm::zip(spread.getBroadcastDimensions(),
+                                        tensorOf(operand).getShape())) {
+        from.starts.push_back(size == 1 ? zero : part.starts[dim]);
+        from.sizes.push_back(size == 1 ? 1 : part.sizes[dim]);
+      }
+    }
+    operands.map(operand, derivePart(operand, from, known));
+  }
+  builder.setInsertionPoint(part.reader);
+  Operation *copy = builder.clone(*def, operands);
+  copy->getResult(0).setType(tensorOf(value).clone(part.sizes));
+  return copy->getResult(0);
+}
+
+/// Returns the outermost loop around `op` that `value` is computed outside of;
+/// null if there is none.
+static Operation *getLoopAround(Operation *op, Value value) {
+  Operation *around = value.getParentBlock()->findAncestorOpInBlock(*op);
+  return isa_and_nonnull<stablehlo::WhileOp>(around) ? around : nullptr;
+}
+
+/// A loop over time reads a slice of a saved value in each iteration: only this
+/// slice is restored and recomputed there, or if that is not possible all of
+/// the value in front of the loop.
+void Saver::deriveInLoop(OpOperand &use, stablehlo::DynamicSliceOp slice) {
+  Value value = use.get();
+  IRMapping known;
+  if (!hasParts(value))
+    return use.set(derive(value, getLoopAround(slice, value), known));
+  Part part = {slice, SmallVector<Value>(slice.getStartIndices()),
+               SmallVector<int64_t>(slice.getSliceSizes())};
+  slice.getResult().replaceAllUsesWith(derivePart(value, part, known));
+  slice.erase();
 }
 
 namespace {
@@ -645,6 +751,12 @@ void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
   if (compute.savedGated != SavedFormat::Same)
     findGatedUnits();
   for (OpOperand *use : uses) {
+    auto slice = dyn_cast<stablehlo::DynamicSliceOp>(use->getOwner());
+    if (slice && use->getOperandNumber() == 0 &&
+        getLoopAround(slice, use->get())) {
+      deriveInLoop(*use, slice);
+      continue;
+    }
     IRMapping known;
     use->set(derive(use->get(), use->getOwner(), known));
   }
