@@ -73,6 +73,10 @@ for k in (1, 3, 13):
     case("sort", f"top {k} of bf16", lambda x, k=k: lax.top_k(x, k), odd.astype(bf16))
 case("sort", "top 4 of rows", lambda x: lax.top_k(x, 4), ints(0, 7, 6, 3, 11))
 case("sort", "top 4 of ui8", lambda x: lax.top_k(x, 4), ints(0, 255, 40, dtype=np.uint8))
+# Few of many are selected, in any order of the elements; many are sorted.
+for name, values in {"ties": ints(0, 30, 5, 1000), "rising": np.arange(2000).reshape(2, 1000), "falling": -np.arange(1000), "floats": f32(3, 1, 1000)}.items():
+    for k in (1, 32, 100):
+        case("sort", f"top {k} of 1000, {name}", lambda x, k=k: lax.top_k(x, k), values)
 case("sort", "top of one", lambda x: lax.top_k(x, 1), f32(4, 1))
 
 # Windows.
