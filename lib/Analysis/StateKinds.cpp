@@ -259,7 +259,7 @@ SignatureAnalyzer::findGradientState(ArrayRef<Trained> trained) {
     // decay into.
     auto isOwner = [&](const Trained &reader) {
       bool follows =
-          chain.count(argument(reader.updated)) && !self->second.scaled;
+          chain.count(argument(reader.updated)) && !self->second.decays;
       return !follows &&
              shapeOf(arg.type) == shapeOf(signature.args[reader.param].type);
     };

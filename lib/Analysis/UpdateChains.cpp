@@ -53,9 +53,20 @@ static void divideBy(Chain &chain) {
   }
 }
 
-/// Merges `from` into `into`. If `isChoice`, the value is one of the two, not
-/// their sum.
-static void merge(Chain &into, const Chain &from, bool isChoice = false) {
+namespace {
+/// What a value is of two others.
+enum class Join { Sum, Choice, Function };
+} // namespace
+
+/// Returns whether a source decays in a sum of two paths from it: in
+/// m + (g - m) c, too, the factor of m is less than 1.
+static bool decaysInSum(const Reach &one, const Reach &other) {
+  return one.decays == other.decays ? one.decays
+                                    : std::abs(one.factor + other.factor) < 1;
+}
+
+/// Merges `from` into `into`.
+static void merge(Chain &into, const Chain &from, Join join = Join::Function) {
   for (auto &[value, reach] : from) {
     auto [it, isNew] = into.insert({value, reach});
     if (isNew)
@@ -67,19 +78,23 @@ static void merge(Chain &into, const Chain &from, bool isChoice = false) {
       own.sign = reach.sign;
     else if (reach.strength == own.strength && reach.sign != own.sign)
       own.sign = 0;
-    if (isChoice && own.decays != reach.decays)
+    bool decays = join == Join::Sum      ? decaysInSum(own, reach)
+                  : join == Join::Choice ? own.decays | reach.decays
+                                         : own.decays & reach.decays;
+    if (join == Join::Choice && own.decays != reach.decays)
       own.factor = own.decays ? own.factor : reach.factor;
+    else if (join == Join::Sum)
+      own.factor += reach.factor;
     else if (reach.factor != own.factor)
       own.factor = kUnknown;
-    own.cancels |=
-        reach.cancels || (!isChoice && ((own.adds && reach.subtracts) ||
-                                        (own.subtracts && reach.adds)));
+    own.cancels |= reach.cancels ||
+                   (join != Join::Choice && ((own.adds && reach.subtracts) ||
+                                             (own.subtracts && reach.adds)));
     own.adds |= reach.adds;
     own.subtracts |= reach.subtracts;
     own.strength = std::max(own.strength, reach.strength);
     own.scaled &= reach.scaled;
-    own.decays =
-        isChoice ? own.decays | reach.decays : own.decays & reach.decays;
+    own.decays = decays;
     own.degree = std::max(own.degree, reach.degree);
     own.divides &= reach.divides;
   }
@@ -273,21 +288,22 @@ std::optional<Chain> UpdateChains::computeSum(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa<stablehlo::AddOp, stablehlo::MaxOp, stablehlo::MinOp>(op)) {
     Chain out = ofOperand(value, 0);
-    merge(out, ofOperand(value, 1));
+    merge(out, ofOperand(value, 1),
+          isa<stablehlo::AddOp>(op) ? Join::Sum : Join::Function);
     return out;
   }
   if (isa<stablehlo::SubtractOp>(op)) {
     Chain out = ofOperand(value, 0), other = ofOperand(value, 1);
     weaken(other, 2);
     multiply(other, -1, -1);
-    merge(out, other);
+    merge(out, other, Join::Sum);
     return out;
   }
   if (isa<stablehlo::ConvertOp, stablehlo::ReducePrecisionOp>(op))
     return ofOperand(value, 0);
   if (isa<stablehlo::SelectOp>(op)) {
     Chain out = ofOperand(value, 1);
-    merge(out, ofOperand(value, 2), /*isChoice=*/true);
+    merge(out, ofOperand(value, 2), Join::Choice);
     return out;
   }
   if (isa<stablehlo::ClampOp>(op))
@@ -386,7 +402,7 @@ Chain UpdateChains::compute(Value value) {
   if (stablehlo::isBranch(op)) {
     Chain out;
     for (Region &region : op->getRegions())
-      merge(out, of(yielded(region, index)), /*isChoice=*/true);
+      merge(out, of(yielded(region, index)), Join::Choice);
     return out;
   }
   if (isa<stablehlo::WhileOp>(op))

@@ -30,13 +30,14 @@ struct Reach {
   uint8_t degree = 1;
   /// Whether every path has a factor, as in a decaying average.
   bool scaled = false;
-  /// Whether every path has a factor, apart from a choice to keep the old
-  /// value.
+  /// Whether every path has a factor, or all together have one less than 1,
+  /// apart from a choice to keep the old value.
   bool decays = false;
   /// The sign with which it is added, 1 or -1; 0 if unknown. Factors that are
   /// not known to be negative, such as rates, count as positive.
   int8_t sign = 1;
-  /// The product of its constant factors; NaN if one is not constant.
+  /// The product of its constant factors, or the sum of such products; NaN if
+  /// one is not constant.
   double factor = 1;
   /// Whether some path adds it unscaled, and some path subtracts it.
   bool adds = true, subtracts = false;
