@@ -90,6 +90,9 @@ static llvm::Expected<Machine> measuredCPU(StringRef path) {
 llvm::Expected<Machine> fp8::machineOf(StringRef name, StringRef limitsPath) {
   if (name == "cpu")
     return measuredCPU(limitsPath);
+  if (!limitsPath.empty())
+    return llvm::createStringError("expected card=cpu with limits=" +
+                                   limitsPath + " but got card=" + name);
   const Machine cards[] = {card("h100", 1979e12, 989e12, 67e12, 3.35e12),
                            card("h200", 1979e12, 989e12, 67e12, 4.8e12),
                            card("rtx4090", 330e12, 165e12, 82.6e12, 1.008e12),

@@ -208,11 +208,11 @@ struct ReportCost : public mlir::fp8::impl::ReportCostBase<ReportCost> {
     llvm::Expected<Machine> machine = machineOf(card, limits);
     if (!machine)
       return machine.takeError();
+    llvm::Expected<Network> joined = networkOf(network, ranks);
+    if (!joined)
+      return joined.takeError();
     PredictedStep step = predict(report, *machine);
     if (ranks > 1) {
-      llvm::Expected<Network> joined = networkOf(network, ranks);
-      if (!joined)
-        return joined.takeError();
       DenseMap<int64_t, double> seconds;
       for (const PredictedLaunch &launch : step.launches)
         seconds[launch.launch->number] = launch.seconds;

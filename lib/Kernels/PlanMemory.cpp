@@ -101,6 +101,9 @@ public:
       : PlanMemoryBase(std::move(options)), sink(sink) {}
 
   LogicalResult initialize(MLIRContext *context) override {
+    if (report.empty() && !sink && (printBuffers || !budget.empty()))
+      return emitError(UnknownLoc::get(context))
+             << "expected report=FILE with budget or report-buffers";
     if (budget.empty())
       return success();
     std::optional<double> bytes = parseBytes(budget);

@@ -4,6 +4,7 @@
 // RUN: not fp8-opt --fp8-report-cost="card=h300" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=CARD
 // RUN: not fp8-opt --fp8-report-cost="card=cpu" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=LIMITS
 // RUN: not fp8-opt --fp8-report-cost="card=cpu limits=%s" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=JSON
+// RUN: not fp8-opt --fp8-report-cost="card=h200 limits=%s" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=NOLIMITS
 // RUN: not fp8-opt --fp8-report-cost="ranks=4" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=RANKS
 // RUN: not fp8-opt --fp8-report-cost="card=h100 ranks=0" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=NORANKS
 // RUN: fp8-opt --report-cost="card=h100 recipe=tensorwise" %fp8_src_root/test/Docs/Inputs/stages.mlir -o /dev/null | FileCheck %s --check-prefix=STEP
@@ -34,6 +35,7 @@
 // CARD: expected a card of h100, h200, rtx4090, rtx5090, cpu but got 'h300'
 // LIMITS: expected limits=FILE, the cost.json of fp8-run --profile, but got ''
 // JSON: error: expected JSON in '{{.*}}card.mlir' but got: {{.*}}Invalid JSON value
+// NOLIMITS: error: expected card=cpu with limits={{.*}} but got card=h200
 // RANKS: expected ranks > 0, and a card for ranks and limits, but got card='' and ranks=4
 // NORANKS: expected ranks > 0, and a card for ranks and limits, but got card='h100' and ranks=0
 // STEP: h100: a step of {{.*}} ms at its limits

@@ -4,6 +4,7 @@
 // RUN: fp8-opt --fp8-report-cost="card=h200 ranks=8 network=100:1 json" %s -o /dev/null | FileCheck %s --check-prefix=JSON
 // RUN: fp8-opt --fp8-report-cost="card=h200 ranks=2 network=nvlink4" %s -o /dev/null | FileCheck %s --check-prefix=NVLINK
 // RUN: not fp8-opt --fp8-report-cost="card=h200 ranks=8 network=string" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=ERROR
+// RUN: not fp8-opt --fp8-report-cost="card=h200 network=string" %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=ERROR
 // RUN: fp8-opt --report-cost="card=h100 recipe=fp8_lm ranks=4 zero=1" %fp8_src_root/examples/llama/step.mlir -o /dev/null | FileCheck %s --check-prefix=STEP
 
 // The two launches take 2 * (2 + 27.96) us at 4.8 TB/s. A rank sends 7/8 of 64 MiB
