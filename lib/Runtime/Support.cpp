@@ -10,12 +10,14 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace fp8::rt {
 
@@ -553,37 +555,55 @@ void removeTemporaryFiles(const std::string &directory) {
       unlink((directory + "/" + name).c_str());
 }
 
-void writeFileAtomically(const std::string &path,
-                         const std::vector<Piece> &pieces) {
-  std::string temporary = path + temporarySuffix;
-  Descriptor file;
-  file.fd =
-      open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  auto fail = [&](int code) {
-    if (file.fd >= 0)
-      unlink(temporary.c_str());
-    throw Error(FP8_ERROR_IO,
-                str("cannot write '", path, "': ", errnoText(code)));
-  };
-  if (file.fd < 0)
-    fail(errno);
+/// Writes all bytes; returns 0, or the number of the error.
+static int writeAll(int fd, const std::vector<Piece> &pieces) {
   for (const Piece &piece : pieces) {
     const char *data = static_cast<const char *>(piece.data);
     int64_t left = piece.size;
     while (left > 0) {
-      ssize_t wrote = write(file.fd, data, std::min<int64_t>(left, 1 << 30));
+      ssize_t wrote = write(fd, data, std::min<int64_t>(left, 1 << 30));
       if (wrote < 0 && errno == EINTR)
         continue;
       if (wrote < 0)
-        fail(errno);
+        return errno;
       data += wrote;
       left -= wrote;
     }
   }
-  if (fsync(file.fd) != 0)
-    fail(errno);
-  if (rename(temporary.c_str(), path.c_str()) != 0)
-    fail(errno);
+  return 0;
+}
+
+/// Writes to a pipe or device, which another file must not replace; returns 0,
+/// or the number of the error.
+static int writeThrough(const std::string &path,
+                        const std::vector<Piece> &pieces) {
+  Descriptor file;
+  file.fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file.fd < 0)
+    return errno;
+  if (int code = writeAll(file.fd, pieces))
+    return code;
+  return close(std::exchange(file.fd, -1)) == 0 ? 0 : errno;
+}
+
+/// Replaces a regular file, or creates it; returns 0, or the number of the
+/// error.
+static int replaceFile(const std::string &path,
+                       const std::vector<Piece> &pieces) {
+  std::string temporary = path + temporarySuffix;
+  Descriptor file;
+  file.fd =
+      open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file.fd < 0)
+    return errno;
+  int code = writeAll(file.fd, pieces);
+  if (!code &&
+      (fsync(file.fd) != 0 || rename(temporary.c_str(), path.c_str()) != 0))
+    code = errno;
+  if (code) {
+    unlink(temporary.c_str());
+    return code;
+  }
   // Without this a power failure may undo the rename. Some file systems refuse
   // to sync a directory; the file itself is safe then.
   Descriptor directory;
@@ -591,6 +611,36 @@ void writeFileAtomically(const std::string &path,
       open(directoryOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory.fd >= 0)
     fsync(directory.fd);
+  return 0;
+}
+
+/// Returns where a symbolic link leads, even if nothing is there yet; any other
+/// path as it is.
+static std::string followLinks(std::string path) {
+  std::error_code isNone;
+  for (int links = 0; links < 40; ++links) {
+    std::filesystem::path target = std::filesystem::read_symlink(path, isNone);
+    if (isNone)
+      break;
+    path = (std::filesystem::path(path).parent_path() / target).string();
+  }
+  return path;
+}
+
+void writeFileAtomically(const std::string &path,
+                         const std::vector<Piece> &pieces) {
+  struct stat status;
+  bool isThere = stat(path.c_str(), &status) == 0;
+  int code = 0;
+  if (!isThere && errno == ELOOP)
+    code = ELOOP;
+  else if (isThere && !S_ISREG(status.st_mode))
+    code = writeThrough(path, pieces);
+  else
+    code = replaceFile(followLinks(path), pieces);
+  if (code)
+    throw Error(FP8_ERROR_IO,
+                str("cannot write '", path, "': ", errnoText(code)));
 }
 
 void writeFileAtomically(const std::string &path, const std::string &text) {

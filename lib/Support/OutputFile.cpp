@@ -49,11 +49,15 @@ llvm::Error fp8::writeFile(StringRef path,
     print(llvm::outs());
     return llvm::Error::success();
   }
+  // The file that a symbolic link leads to is written, and the link stays.
   fs::file_status status;
-  bool isSpecial = !fs::status(path, status) && fs::exists(status) &&
-                   !fs::is_regular_file(status);
+  SmallString<128> target(path);
+  bool isThere = !fs::status(path, status) && fs::exists(status);
+  bool isReplaced = !isThere || fs::is_regular_file(status);
+  if (isReplaced && fs::is_symlink_file(path))
+    isReplaced = isThere && !fs::real_path(path, target);
   if (std::error_code error =
-          isSpecial ? writeDirectly(path, print) : replace(path, print))
+          isReplaced ? replace(target, print) : writeDirectly(path, print))
     return llvm::createStringError(error, "cannot write '" + path +
                                               "': " + error.message());
   return llvm::Error::success();

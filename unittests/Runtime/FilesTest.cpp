@@ -4,7 +4,10 @@
 
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace fp8::test;
 
@@ -172,6 +175,44 @@ TEST(SafeTensors, FailedWriteKeepsTheOldFile) {
   EXPECT_EQ(read(path), before);
   EXPECT_FALSE(exists(path + ".fp8-tmp"));
   EXPECT_EQ(saveSample(dir / "none/a.safetensors", 4), FP8_ERROR_IO);
+}
+
+TEST(SafeTensors, LinksAreFollowed) {
+  TempDir dir;
+  ASSERT_EQ(saveSample(dir / "plain.safetensors", 4), FP8_OK);
+  std::string expected = read(dir / "plain.safetensors");
+  std::filesystem::create_directory(dir / "far");
+  write(dir / "far/old.safetensors", "old");
+  for (const char *target : {"far/old.safetensors", "far/new.safetensors"}) {
+    std::string link = dir / "link.safetensors", hop = dir / "hop";
+    std::filesystem::create_symlink(target, hop);
+    std::filesystem::create_symlink("hop", link);
+    ASSERT_EQ(saveSample(link, 4), FP8_OK) << fp8_last_error();
+    EXPECT_TRUE(std::filesystem::is_symlink(link));
+    EXPECT_TRUE(std::filesystem::is_symlink(hop));
+    EXPECT_EQ(read(dir / target), expected);
+    std::filesystem::remove(link);
+    std::filesystem::remove(hop);
+  }
+  std::filesystem::create_symlink("loop", dir / "loop");
+  EXPECT_EQ(saveSample(dir / "loop", 4), FP8_ERROR_IO);
+  EXPECT_HAS(fp8_last_error(), "symbolic links");
+}
+
+TEST(SafeTensors, PipesAreWrittenThrough) {
+  TempDir dir;
+  ASSERT_EQ(saveSample(dir / "plain.safetensors", 4), FP8_OK);
+  std::string pipe = dir / "pipe", got(4096, '\0');
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  // This opens both ends, so that nothing waits.
+  int fd = open(pipe.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(saveSample(pipe, 4), FP8_OK) << fp8_last_error();
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  ssize_t count = ::read(fd, got.data(), got.size());
+  close(fd);
+  ASSERT_GT(count, 0);
+  EXPECT_EQ(got.substr(0, count), read(dir / "plain.safetensors"));
 }
 
 /// Returns the error of an index whose file holds "a", a tensor of two bytes.

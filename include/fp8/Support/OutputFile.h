@@ -10,9 +10,9 @@
 namespace mlir::fp8 {
 
 /// Replaces the file at `path` by what `print` prints, in one step: after an
-/// error the file is what it was before. Special files (/dev/stdout, pipes) are
-/// written directly, and - is the standard output. The error is "cannot write"
-/// with the path and the reason.
+/// error the file is what it was before. Special files (/dev/stdout, pipes) and
+/// links to no file yet are written directly, and - is the standard output. The
+/// error is "cannot write" with the path and the reason.
 llvm::Error writeFile(StringRef path, function_ref<void(raw_ostream &)> print);
 llvm::Error writeFile(StringRef path, StringRef bytes);
 
