@@ -3,11 +3,14 @@
 #include "Report.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 namespace fp8::rt {
 
@@ -23,6 +26,12 @@ Report::~Report() {
   if (jsonl)
     std::fclose(jsonl);
 }
+
+/// The columns of log.csv before those of the metrics, and what the names of an
+/// evaluation's metrics begin with.
+static constexpr std::array<const char *, 5> fixedColumns = {
+    "step", "loss", "heldout_loss", "tokens_per_second", "seconds"};
+static const std::string evalPrefix = "heldout ";
 
 static std::string csvText(const std::string &text) {
   if (text.find_first_of(",\"\n") == std::string::npos)
@@ -82,8 +91,10 @@ std::string Report::jsonLine(const LogRow &row) const {
       return;
     line += str(", \"", key, "\": {");
     for (size_t i = 0; i < values.size(); ++i)
-      line += str(i ? ", " : "", json(names[i]).dump(), ": ",
-                  jsonNumber(values[i]));
+      line += str(
+          i ? ", " : "",
+          json(names[i]).dump(-1, ' ', false, json::error_handler_t::replace),
+          ": ", jsonNumber(values[i]));
     line += "}";
   };
   object("metrics", metricNames, row.metrics);
@@ -92,57 +103,169 @@ std::string Report::jsonLine(const LogRow &row) const {
   return line + "}\n";
 }
 
-void Report::readBack(int64_t lastStep) {
-  std::string path = directory + "/log.jsonl", line;
-  if (!fileExists(path))
-    return;
-  // A log that cannot be read is an error, for it is written anew.
-  std::istringstream file(readTextFile(path));
-  while (std::getline(file, line)) {
-    json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
-    // A killed process may leave an incomplete line.
-    if (!object.is_object() || !object.contains("step") ||
-        !object["step"].is_number_integer())
-      continue;
-    LogRow row;
-    row.step = object["step"].get<int64_t>();
-    if (row.step > lastStep || (!log.empty() && row.step <= log.back().step))
-      continue;
-    row.loss = readNumber(object, "loss");
-    row.hasHeldOut = object.contains("heldout_loss");
-    row.heldOut = readNumber(object, "heldout_loss");
-    row.tokensPerSecond = readNumber(object, "tokens_per_second");
-    row.seconds = readNumber(object, "seconds");
-    row.isSkipped = object.value("skipped", json()) == true;
-    for (const json &alarm : object.value("alarms", json::array()))
-      if (alarm.is_string())
-        row.alarms.push_back(alarm.get<std::string>());
-    // A run that resumes without its evaluation keeps the numbers of before.
-    auto values = [&](const char *key, std::vector<std::string> &names,
-                      std::vector<double> &to) {
-      json from = object.value(key, json::object());
-      for (const auto &[name, value] : from.items())
-        if (std::find(names.begin(), names.end(), name) == names.end())
-          names.push_back(name);
-      for (const std::string &name : names)
-        to.push_back(readNumber(from, name));
-    };
-    values("metrics", metricNames, row.metrics);
-    if (row.hasHeldOut)
-      values("heldout_metrics", evalMetricNames, row.evalMetrics);
-    log.push_back(std::move(row));
+/// Takes the values of an object or of the columns of a table, in the order of
+/// `names`, to which names that are new are added.
+template <typename Values, typename Read>
+static std::vector<double>
+takeValues(const Values &values, std::vector<std::string> &names, Read &&read) {
+  for (const auto &[name, value] : values)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(name);
+  std::vector<double> taken;
+  for (const std::string &name : names)
+    taken.push_back(read(name));
+  return taken;
+}
+
+/// Returns the row of a line of log.jsonl; nothing if it has no step or no
+/// loss. A killed process may leave an incomplete line.
+std::optional<LogRow> Report::readJson(const std::string &line) {
+  json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object() || !object.contains("step") ||
+      !object["step"].is_number_integer())
+    return std::nullopt;
+  json loss = object.value("loss", json());
+  if (!loss.is_number() && !loss.is_string())
+    return std::nullopt;
+  LogRow row;
+  row.step = object["step"].get<int64_t>();
+  row.loss = readNumber(object, "loss");
+  row.hasHeldOut = object.contains("heldout_loss");
+  row.heldOut = readNumber(object, "heldout_loss");
+  row.tokensPerSecond = readNumber(object, "tokens_per_second");
+  row.seconds = readNumber(object, "seconds");
+  row.isSkipped = object.value("skipped", json()) == true;
+  for (const json &alarm : object.value("alarms", json::array()))
+    if (alarm.is_string())
+      row.alarms.push_back(alarm.get<std::string>());
+  // A run that resumes without its evaluation keeps the numbers of before.
+  auto values = [&](const char *key, std::vector<std::string> &names) {
+    json from = object.value(key, json::object());
+    return takeValues(from.items(), names, [&](const std::string &name) {
+      return readNumber(from, name);
+    });
+  };
+  row.metrics = values("metrics", metricNames);
+  if (row.hasHeldOut)
+    row.evalMetrics = values("heldout_metrics", evalMetricNames);
+  return row;
+}
+
+/// Returns the cells of a table's rows; an incomplete last row is none.
+static std::vector<std::vector<std::string>>
+readTable(const std::string &text) {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> cells(1);
+  bool isQuoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '"') {
+      // Two of them within quotes are one.
+      if (!isQuoted && i > 0 && text[i - 1] == '"')
+        cells.back() += c;
+      isQuoted = !isQuoted;
+    } else if (isQuoted || (c != ',' && c != '\n')) {
+      cells.back() += c;
+    } else if (c == ',') {
+      cells.emplace_back();
+    } else {
+      rows.push_back(std::exchange(cells, std::vector<std::string>(1)));
+    }
   }
+  return rows;
+}
+
+/// Returns the number that a cell is, as a whole.
+template <typename T>
+static std::optional<T> numberOfCell(const std::string &cell) {
+  T value;
+  const char *end = cell.data() + cell.size();
+  auto [stop, error] = std::from_chars(cell.data(), end, value);
+  if (error != std::errc() || stop != end)
+    return std::nullopt;
+  return value;
+}
+
+/// Returns the row of a line of log.csv with these columns; nothing if it has
+/// no step or no loss.
+std::optional<LogRow> Report::readCells(const std::vector<std::string> &columns,
+                                        const std::vector<std::string> &cells) {
+  if (cells.size() != columns.size())
+    return std::nullopt;
+  std::optional<int64_t> step = numberOfCell<int64_t>(cells[0]);
+  std::optional<double> loss = numberOfCell<double>(cells[1]);
+  if (!step || !loss)
+    return std::nullopt;
+  auto number = [](const std::string &cell) {
+    return numberOfCell<double>(cell).value_or(
+        std::numeric_limits<double>::quiet_NaN());
+  };
+  LogRow row;
+  row.step = *step;
+  row.loss = *loss;
+  row.hasHeldOut = !cells[2].empty();
+  row.heldOut = number(cells[2]);
+  row.tokensPerSecond = number(cells[3]);
+  row.seconds = number(cells[4]);
+  std::map<std::string, double> metrics, evalMetrics;
+  for (size_t i = fixedColumns.size(); i < cells.size(); ++i) {
+    bool isOfEval = columns[i].compare(0, evalPrefix.size(), evalPrefix) == 0;
+    if (isOfEval)
+      evalMetrics[columns[i].substr(evalPrefix.size())] = number(cells[i]);
+    else
+      metrics[columns[i]] = number(cells[i]);
+  }
+  auto valuesOf = [](const std::map<std::string, double> &from,
+                     std::vector<std::string> &names) {
+    return takeValues(from, names, [&](const std::string &name) {
+      auto found = from.find(name);
+      return found != from.end() ? found->second
+                                 : std::numeric_limits<double>::quiet_NaN();
+    });
+  };
+  row.metrics = valuesOf(metrics, metricNames);
+  if (row.hasHeldOut)
+    row.evalMetrics = valuesOf(evalMetrics, evalMetricNames);
+  return row;
+}
+
+/// Reads the rows of an earlier run. Both logs have them, and log.jsonl says
+/// more: log.csv replaces rows that it lacks.
+void Report::readBack(int64_t lastStep) {
+  std::map<int64_t, LogRow> found;
+  auto keep = [&](std::optional<LogRow> row) {
+    if (row && row->step <= lastStep)
+      found.emplace(row->step, std::move(*row));
+  };
+  // A log that cannot be read is an error, for it is written anew.
+  if (std::string path = directory + "/log.jsonl"; fileExists(path)) {
+    std::istringstream file(readTextFile(path));
+    for (std::string line; std::getline(file, line);)
+      keep(readJson(line));
+  }
+  if (std::string path = directory + "/log.csv"; fileExists(path)) {
+    std::vector<std::vector<std::string>> table = readTable(readTextFile(path));
+    bool isLog =
+        !table.empty() && table[0].size() >= fixedColumns.size() &&
+        std::equal(fixedColumns.begin(), fixedColumns.end(), table[0].begin());
+    for (size_t i = 1; isLog && i < table.size(); ++i)
+      keep(readCells(table[0], table[i]));
+  }
+  for (auto &[step, row] : found)
+    log.push_back(std::move(row));
 }
 
 void Report::open(int64_t lastStep) {
   log.clear();
   if (lastStep >= 0 && !directory.empty())
     readBack(lastStep);
-  std::string table = "step,loss,heldout_loss,tokens_per_second,seconds";
+  std::string table;
+  for (const char *name : fixedColumns)
+    table += (table.empty() ? "" : ",") + std::string(name);
   for (const std::string &name : metricNames)
     table += "," + csvText(name);
   for (const std::string &name : evalMetricNames)
-    table += "," + csvText("heldout " + name);
+    table += "," + csvText(evalPrefix + name);
   table += "\n";
   std::string jsonText;
   for (const LogRow &row : log) {

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <limits>
+#include <optional>
 
 namespace fp8::rt {
 
@@ -45,6 +46,9 @@ private:
   std::string csvLine(const LogRow &row) const;
   std::string jsonLine(const LogRow &row) const;
   void readBack(int64_t lastStep);
+  std::optional<LogRow> readJson(const std::string &line);
+  std::optional<LogRow> readCells(const std::vector<std::string> &columns,
+                                  const std::vector<std::string> &cells);
 
   std::string directory;
   std::vector<std::string> metricNames, evalMetricNames;

@@ -419,6 +419,36 @@ TEST_F(Train, NumbersOfAnEvaluationStayWithoutIt) {
   }
 }
 
+TEST_F(Train, ALogMakesUpForRowsThatTheOtherLacks) {
+  options.steps = 8;
+  options.eval_every = 4;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  std::string csv = read(out + "/log.csv"), jsonl = read(out + "/log.jsonl");
+  options.resume = 1;
+  // The other log is missing, cut, or has rows that say nothing.
+  size_t third = jsonl.find("{\"step\": 3"), fourth = jsonl.find("\n", third);
+  for (const std::string &damaged :
+       {std::string(), jsonl.substr(0, jsonl.size() / 2),
+        jsonl.substr(0, third) + "{\"step\": 3, \"note\": 1}" +
+            jsonl.substr(fourth),
+        jsonl.substr(0, third) + "oops" + jsonl.substr(fourth)}) {
+    if (damaged.empty())
+      std::filesystem::remove(out + "/log.jsonl");
+    else
+      write(out + "/log.jsonl", damaged);
+    ASSERT_EQ(run(), FP8_OK) << error;
+    EXPECT_EQ(read(out + "/log.csv"), csv) << damaged;
+    EXPECT_EQ(read(out + "/log.jsonl"), jsonl) << damaged;
+  }
+  write(out + "/log.csv", csv.substr(0, csv.size() / 2));
+  ASSERT_EQ(run(), FP8_OK) << error;
+  EXPECT_EQ(read(out + "/log.csv"), csv);
+  // What another program has written is no log.
+  write(out + "/log.csv", "a,b\n1,2\n");
+  ASSERT_EQ(run(), FP8_OK) << error;
+  EXPECT_EQ(read(out + "/log.csv"), csv);
+}
+
 TEST_F(Train, ALogThatCannotBeReadIsAnError) {
   options.steps = 8;
   ASSERT_EQ(run(), FP8_OK) << error;
@@ -439,7 +469,7 @@ TEST_F(Train, PassesOverADamagedCheckpoint) {
   options.resume = 1;
   ASSERT_EQ(run(), FP8_OK) << error;
   EXPECT_EQ(summary.first_step, 30);
-  EXPECT_HAS(said, "passing over a damaged checkpoint");
+  EXPECT_HAS(said, "passing over a checkpoint");
   EXPECT_EQ(read(out + "/checkpoint-40.safetensors"), whole);
   // It does not count among those to keep.
   write(out + "/checkpoint-40.safetensors", whole.substr(0, 700));
