@@ -13,6 +13,7 @@
 #include "fp8/Compiler/Program.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Init.h"
+#include "fp8/Run/Process.h"
 #include "fp8/Run/Ranks.h"
 #include "fp8/Support/OutputFile.h"
 #include "fp8/Support/Recipe.h"
@@ -24,7 +25,6 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
 
-#include <csignal>
 #include <functional>
 
 using namespace mlir;
@@ -793,9 +793,8 @@ int runCommand(MLIRContext &context) {
 } // namespace
 
 int main(int argc, char **argv) {
-  llvm::InitLLVM init(argc, argv);
-  // Writing beyond the limit on file sizes must be an error, not a crash.
-  std::signal(SIGXFSZ, SIG_IGN);
+  llvm::InitLLVM init(argc, argv, /*InstallPipeSignalExitHandler=*/false);
+  fp8run::prepareProcess();
   removeInheritedOptions();
   Options parsed;
   flags = &parsed;
@@ -811,5 +810,7 @@ int main(int argc, char **argv) {
       llvm::errs() << "fp8-run: " << line << "\n";
     return success();
   });
-  return finishStandardOutput("fp8-run", runCommand(context));
+  // LLVM's stream and the C library's are two.
+  int status = finishStandardOutput("fp8-run", runCommand(context));
+  return fp8run::finishOutput("fp8-run", status);
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fp8-c/Runtime.h"
+#include "fp8/Run/Process.h"
 #include "fp8/Run/Ranks.h"
 
 #include <algorithm>
@@ -95,6 +96,7 @@ private:
   std::vector<Option> outputOptions();
   std::vector<Option> runOptions();
   int takePositional(const char *argument, const Option *previous);
+  const Option *find(const std::string &argument) const;
 
   std::vector<Option> options;
 };
@@ -255,6 +257,18 @@ int CommandLine::takePositional(const char *argument, const Option *previous) {
   return 0;
 }
 
+/// Returns the option of an argument --NAME or --NAME=VALUE, or null.
+const Option *CommandLine::find(const std::string &argument) const {
+  size_t begin = argument.find_first_not_of('-');
+  if (begin == std::string::npos)
+    return nullptr;
+  std::string name = argument.substr(begin, argument.find('=') - begin);
+  for (const Option &option : options)
+    if (name == option.name)
+      return &option;
+  return nullptr;
+}
+
 int CommandLine::parse(int argc, char **argv) {
   std::vector<option> table;
   for (const Option &each : options)
@@ -264,21 +278,21 @@ int CommandLine::parse(int argc, char **argv) {
   // '-' returns other arguments in order, ':' leaves errors to this function.
   opterr = 0;
   const Option *previous = nullptr;
-  int index = 0;
-  for (int code; (code = getopt_long_only(argc, argv, "-:", table.data(),
-                                          &index)) != -1;) {
+  for (int code, at, index = 0;
+       at = optind, (code = getopt_long_only(argc, argv, "-:", table.data(),
+                                             &index)) != -1;) {
     if (code == 1) {
       if (int status = takePositional(optarg, previous))
         return status;
       continue;
     }
-    std::string given = argv[optind - 1];
+    // getopt also takes the beginning of a name for the name.
+    if ((code != 0 && code != ':') || !find(argv[at]))
+      return usageError(std::string("unknown command line argument '") +
+                        argv[at] + "' (see --help)");
     if (code == ':')
-      return usageError("for the " + given +
+      return usageError(std::string("for the ") + argv[at] +
                         " option: requires a value (see --help)");
-    if (code != 0)
-      return usageError("unknown command line argument '" + given +
-                        "' (see --help)");
     previous = &options[index];
     if (!previous->set(optarg))
       return usageError(std::string("expected --") + previous->name +
@@ -323,9 +337,8 @@ int train(CommandLine &line, fp8run::Ranks &ranks) {
   return result;
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
+/// Does what the command line asks for; returns the exit status.
+int runCommand(int argc, char **argv) {
   CommandLine line;
   if (int status = line.parse(argc, argv))
     return status;
@@ -339,4 +352,11 @@ int main(int argc, char **argv) {
   }
   fp8run::Ranks ranks;
   return ranks.leave(train(line, ranks));
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  fp8run::prepareProcess();
+  return fp8run::finishOutput("fp8-train", runCommand(argc, argv));
 }

@@ -139,6 +139,8 @@ for options, message in (
     ([], "expected --steps N with N > 0"),
     (["--steps", "x"], "expected --steps to be a whole number but got 'x'"),
     (["--nothing"], "unknown command line argument '--nothing' (see --help)"),
+    (["--no"], "unknown command line argument '--no' (see --help)"),
+    (["--step"], "unknown command line argument '--step' (see --help)"),
     (["--steps"], "for the --steps option: requires a value (see --help)"),
     (["--steps", "1"], "expected --data FILE... or --batch PATH=FILE"),
 ):
@@ -167,6 +169,25 @@ whole = (other / "package.so").read_bytes()
 call(TRAIN, other, *run, fails="bytes but got")
 (other / "package.so").write_bytes(whole[:5000] + b"?" + whole[5001:])
 call(TRAIN, other, *run, fails="it is damaged")
+
+# What cannot be printed is an error, and nothing that is printed gets into a file of the run.
+with open("/dev/full", "w") as full:
+    for options in (["--print-recipe"], ["--help"], [*RUNNING, "--steps", "1", "--verdicts", "--out", FOLDER / "full"]):
+        result = subprocess.run([TRAIN, str(package), *map(str, options)], stdout=full, stderr=subprocess.PIPE, text=True)
+        assert result.returncode == 1 and re.fullmatch("fp8-train: error: cannot write to the standard output.*\n", result.stderr), result
+assert (FOLDER / "full" / "checkpoint-1.safetensors").exists()
+for tool in ([TRAIN, package], [RUN, *FILES, *RECIPE[:3]]):
+    run = [*tool, *RUNNING, "--steps", "3", "--out", FOLDER / "closed", "--overwrite"]
+    call("bash", "-c", 'exec "$@" <&- >&-', "bash", *run)
+    assert t.losses(t.read_log(FOLDER / "closed")) == t.losses(t.read_log(jit))[:3]
+    # The reader of a pipe may end before the run does.
+    shutil.rmtree(FOLDER / "closed")
+    reader, writer = os.pipe()
+    os.close(reader)
+    result = subprocess.run([*map(str, run)], stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert result.returncode == 1 and "error: cannot write to the standard output" in result.stderr, result
+    assert (FOLDER / "closed" / "checkpoint-3.safetensors").exists()
 
 # A linker alone is enough; without any linker an older package stays as it is.
 linkers = FOLDER / "linkers"
