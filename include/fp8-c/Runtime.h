@@ -764,6 +764,9 @@ FP8_CAPI const fp8_executable *fp8_package_function(const fp8_package *package,
 FP8_CAPI const char *fp8_package_text(const fp8_package *package,
                                       const char *name);
 
+/* The field of a package's manifest with its CRC-32. */
+#define FP8_MANIFEST_SUM "manifest_crc32"
+
 /* What the library of a package in a directory exports under the name
    fp8_package_v<FP8_ABI_VERSION>. Only compilers and fp8_package_open use it.
    */

@@ -389,7 +389,14 @@ static llvm::Expected<std::string> makeManifest(const Executable &executable,
   for (const auto &[name, text] : executable.texts)
     texts.push_back(name);
   object["texts"] = std::move(texts);
-  return llvm::formatv("{0:2}\n", manifest).str();
+  // The sum is that of the text with a 0 in its own place.
+  StringRef key = FP8_MANIFEST_SUM;
+  object[key] = 0;
+  std::string text = llvm::formatv("{0:2}\n", manifest).str();
+  std::string field = ("\"" + key + "\": ").str();
+  uint32_t sum = llvm::crc32(llvm::arrayRefFromStringRef(text));
+  text.replace(text.find(field) + field.size(), 1, std::to_string(sum));
+  return text;
 }
 
 /// Writes the files of a package; returns their names, that of the manifest

@@ -38,20 +38,9 @@ void *Library::find(const std::string &symbol) const {
 // The manifest
 //===----------------------------------------------------------------------===//
 
-/// Returns the enum value with this name.
-template <typename T>
-static T fromName(const std::string &name, int count, const char *(*nameOf)(T),
-                  const char *what) {
-  for (int i = 0; i < count; ++i)
-    if (name == nameOf(static_cast<T>(i)))
-      return static_cast<T>(i);
-  throw Error(FP8_ERROR_FORMAT,
-              str("expected a ", what, " but got '", name, "'"));
-}
-
 namespace {
 /// What a value of the manifest is to be, for errors.
-template <typename T> constexpr const char *kWanted = "a number";
+template <typename T> constexpr const char *kWanted = "a whole number";
 template <> constexpr const char *kWanted<std::string> = "a string";
 template <> constexpr const char *kWanted<bool> = "true or false";
 template <>
@@ -83,6 +72,10 @@ public:
     return entries;
   }
   template <typename T> T get() const {
+    // (A number beyond the type's would become another one.)
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      if (!json.is_number_integer())
+        fail(kWanted<T>);
     try {
       return json.get<T>();
     } catch (const nlohmann::json::exception &) {
@@ -92,12 +85,25 @@ public:
   template <typename T> T get(const std::string &key, T missing) const {
     return has(key) ? at(key).get<T>() : missing;
   }
+  /// The enum value with this name.
+  template <typename T>
+  T named(int count, const char *(*nameOf)(T), const char *what) const {
+    std::string name = get<std::string>();
+    for (int i = 0; i < count; ++i)
+      if (name == nameOf(static_cast<T>(i)))
+        return static_cast<T>(i);
+    throw Error(FP8_ERROR_FORMAT,
+                str("'", file, "': expected '", place, "' to be a ", what,
+                    " but got '", name, "'"));
+  }
   /// The text where it lies in the manifest.
   const char *text() const {
     if (!json.is_string())
       fail(kWanted<std::string>);
     return json.get_ref<const std::string &>().c_str();
   }
+
+  const std::string &manifest() const { return file; }
 
 private:
   [[noreturn]] void fail(const char *wanted) const {
@@ -122,16 +128,13 @@ struct Sizes {
 static fp8_tensor_info readTensor(const Entry &entry, Sizes &sizes) {
   fp8_tensor_info info = {};
   info.name = entry.at("name").text();
-  info.dtype = fromName(entry.at("dtype").get<std::string>(), FP8_NUM_DTYPES,
-                        fp8_dtype_name, "dtype");
+  info.dtype = entry.at("dtype").named(FP8_NUM_DTYPES, fp8_dtype_name, "dtype");
   sizes.shape = entry.at("shape").get<std::vector<int64_t>>();
   info.rank = static_cast<int32_t>(sizes.shape.size());
   info.dims = sizes.shape.data();
-  info.kind = fromName(entry.at("kind").get<std::string>(), FP8_NUM_KINDS,
-                       fp8_kind_name, "kind");
+  info.kind = entry.at("kind").named(FP8_NUM_KINDS, fp8_kind_name, "kind");
   if (entry.has("role"))
-    info.role = fromName(entry.at("role").get<std::string>(), FP8_NUM_ROLES,
-                         fp8_role_name, "role");
+    info.role = entry.at("role").named(FP8_NUM_ROLES, fp8_role_name, "role");
   info.vocabulary = entry.get("vocabulary", int64_t(-1));
   info.zero_init = entry.get("zero_init", false);
   info.shard = entry.get("shard", int64_t(0));
@@ -182,7 +185,11 @@ static void addFunction(fp8_package &package, const Entry &entry,
   desc.num_launches = static_cast<int64_t>(names.size());
   desc.gpu_kernels = code.gpu_kernels;
   desc.num_gpu_kernels = code.num_gpu_kernels;
-  package.add(desc);
+  try {
+    package.add(desc);
+  } catch (const Error &error) {
+    throw Error(error.status, str("'", entry.manifest(), "': ", error.what()));
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -222,6 +229,26 @@ static void checkLibrary(const std::string &path, const Entry &entry) {
                     " but got ", crc,
                     ": it is damaged, or of another package "
                     "than manifest.json"));
+}
+
+/// Checks that the manifest is as it was written: the code relies on its sizes.
+static void checkManifest(const std::string &path, const Entry &manifest) {
+  if (!manifest.has(FP8_MANIFEST_SUM))
+    return; // of a compiler that wrote no sum yet
+  uint32_t expected = manifest.at(FP8_MANIFEST_SUM).get<uint32_t>();
+  // The sum is that of the text with a 0 in its own place.
+  std::string text = readTextFile(path);
+  const std::string field = "\"" FP8_MANIFEST_SUM "\": ";
+  if (size_t at = text.find(field); at != std::string::npos) {
+    size_t begin = at + field.size();
+    size_t end = text.find_first_not_of("0123456789", begin);
+    text.replace(begin, end - begin, "0");
+  }
+  uint32_t crc = crc32(text.data(), static_cast<int64_t>(text.size()));
+  if (crc != expected)
+    throw Error(FP8_ERROR_FORMAT,
+                str("expected '", path, "' to have the CRC-32 ", expected,
+                    " but got ", crc, ": it is damaged"));
 }
 
 static void checkVersion(const std::string &path, const nlohmann::json &json) {
@@ -287,6 +314,9 @@ static nlohmann::json parseJSON(const std::string &path) {
     throw Error(FP8_ERROR_FORMAT,
                 str("expected '", path, "' to be JSON but it is not, at byte ",
                     error.byte));
+  } catch (const nlohmann::json::exception &error) {
+    // Such as a number that no type holds.
+    throw Error(FP8_ERROR_FORMAT, str("'", path, "': ", error.what()));
   }
 }
 
@@ -298,6 +328,7 @@ fp8_package::fp8_package(const std::string &directory) {
   nlohmann::json json = parseJSON(path);
   checkVersion(path, json);
   Entry manifest(path, json);
+  checkManifest(path, manifest);
   checkCpu(manifest.at("target").at("cpu").get<std::string>(),
            manifest.at("target").at("features").get<std::string>());
   Entry file = manifest.at("library");

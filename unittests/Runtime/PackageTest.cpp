@@ -121,12 +121,28 @@ TEST_F(Package, MissingAndWrongEntries) {
   write(dir / "code.so", "123456789");
   EXPECT_EQ(
       withRest(target + R"(, "library": {"file": "code.so", "bytes": "9"})"),
-      file + ": expected 'library.bytes' to be a number but got string");
+      file + ": expected 'library.bytes' to be a whole number but got string");
   EXPECT_EQ(failureOf(R"({"format": null})"),
             "expected " + file +
                 " to be the manifest of a package but it is not");
   EXPECT_EQ(failureOf(R"({"format": "fp8-package", "abi": null})"),
-            file + ": expected 'abi' to be a number but got null");
+            file + ": expected 'abi' to be a whole number but got null");
+}
+
+TEST_F(Package, ADamagedManifestIsNotRead) {
+  std::string file = "'" + (dir / "manifest.json") + "'";
+  auto sized = [](int scratch) {
+    return R"({"format": "fp8-package", "abi": )" + kVersion +
+           R"(, "manifest_crc32": 123, "scratch_bytes": )" +
+           std::to_string(scratch) + "}";
+  };
+  std::string seven = failureOf(sized(7)), eight = failureOf(sized(8));
+  EXPECT_EQ(seven.find("expected " + file + " to have the CRC-32 123 but got "),
+            0u);
+  EXPECT_NE(seven, eight);
+  EXPECT_EQ(failureOf(R"({"format": 1e999})"),
+            file + ": [json.exception.out_of_range.406] number overflow "
+                   "parsing '1e999'");
 }
 
 TEST_F(Package, DamagedLibraryIsNotLoaded) {

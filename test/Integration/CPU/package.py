@@ -148,7 +148,12 @@ for options, message in (
 run = ["--data", TEXT, "--steps", "1", "--out", FOLDER / "fails"]
 call(TRAIN, other, *run, "--export-weights", FOLDER / "fails", fails="was emitted without --export-weights")
 call(TRAIN, FOLDER / "jit", *run, fails="expected a package in")
-manifest = json.loads((other / "manifest.json").read_text())
+text = (other / "manifest.json").read_text()
+for damaged in (text.replace('"scratch_bytes": ', '"scratch_bytes": 0'), re.sub(r'("scratch_bytes": )\d+', r"\g<1>0", text)):
+    (other / "manifest.json").write_text(damaged)
+    call(TRAIN, other, *run, fails=f"expected '{other / 'manifest.json'}' to ")
+# What says more about a manifest that was written by hand, which has no sum.
+manifest = {key: value for key, value in json.loads(text).items() if key != "manifest_crc32"}
 (other / "manifest.json").write_text(json.dumps({**manifest, "abi": 99}))
 call(TRAIN, other, *run, fails=f"expected a package for version {manifest['abi']} of the runtime but got one for 99")
 place = f"'{other / 'manifest.json'}': expected "
@@ -157,6 +162,12 @@ call(TRAIN, other, *run, fails=f"{place}'texts' to be a list but got null")
 first = manifest["functions"][0]
 (other / "manifest.json").write_text(json.dumps({**manifest, "functions": [{**first, "arguments": [{"name": None}]}]}))
 call(TRAIN, other, *run, fails=f"{place}'functions[0].arguments[0].name' to be a string but got null")
+inputs = [{**argument, "dtype": "F31"} for argument in first["arguments"]]
+(other / "manifest.json").write_text(json.dumps({**manifest, "functions": [{**first, "arguments": inputs}]}))
+call(TRAIN, other, *run, fails=f"{place}'functions[0].arguments[0].dtype' to be a dtype but got 'F31'")
+inputs = [{**argument, "shape": [-1]} for argument in first["arguments"]]
+(other / "manifest.json").write_text(json.dumps({**manifest, "functions": [{**first, "arguments": inputs}]}))
+call(TRAIN, other, *run, fails=f"'{other / 'manifest.json'}': argument '{inputs[0]['name']}' has no valid type")
 (other / "manifest.json").write_text(json.dumps({**manifest, "functions": [{k: v for k, v in first.items() if k != "arena_bytes"}]}))
 call(TRAIN, other, *run, fails=f"{place}'functions[0].arena_bytes' but it is missing")
 (other / "manifest.json").write_text(json.dumps(manifest))
