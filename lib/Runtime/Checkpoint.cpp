@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <optional>
 #include <sstream>
@@ -178,12 +179,22 @@ static CheckpointInfo readInfo(const TensorFile &file,
     throw Error(FP8_ERROR_FORMAT,
                 str("'", at.path, "': expected checkpoint format ", formatName,
                     " but got ", value("format")));
+  auto number = [&](const char *key, auto &out) {
+    std::string text = value(key);
+    const char *end = text.data() + text.size();
+    auto [stop, error] = std::from_chars(text.data(), end, out);
+    if (error != std::errc() || stop != end)
+      throw Error(FP8_ERROR_FORMAT,
+                  str("'", at.path, "': expected '", key,
+                      "' in its metadata to be a whole number but got '", text,
+                      "'"));
+  };
   CheckpointInfo info;
-  info.step = std::strtoll(value("step").c_str(), nullptr, 10);
-  info.batches = std::strtoll(value("data_position").c_str(), nullptr, 10);
-  info.seed = std::strtoull(value("seed").c_str(), nullptr, 10);
-  info.rows.epoch = std::strtoll(value("data_epoch").c_str(), nullptr, 10);
-  info.rows.index = std::strtoll(value("data_index").c_str(), nullptr, 10);
+  number("step", info.step);
+  number("data_position", info.batches);
+  number("seed", info.seed);
+  number("data_epoch", info.rows.epoch);
+  number("data_index", info.rows.index);
   if (info.batches < 0 || info.rows.epoch < 0 || info.rows.index < 0)
     throw Error(FP8_ERROR_FORMAT,
                 str("'", at.path, "': its position in the data is negative"));

@@ -482,6 +482,21 @@ TEST_F(Train, PassesOverADamagedCheckpoint) {
   EXPECT_TRUE(exists(out + "/checkpoint-35.safetensors"));
 }
 
+TEST_F(Train, NumbersOfACheckpointAreWhole) {
+  ASSERT_EQ(run(), FP8_OK) << error;
+  std::string path = out + "/checkpoint-40.safetensors", whole = read(path);
+  options.resume = 1;
+  for (const std::string key : {"step", "data_position", "seed"}) {
+    std::string damaged = whole;
+    size_t at = damaged.find("\"" + key + "\":\"") + key.size() + 4;
+    damaged[damaged.find('"', at) - 1] = 'e';
+    write(path, damaged);
+    EXPECT_EQ(run(), FP8_ERROR_IO);
+    EXPECT_HAS(said, "expected '" + key +
+                         "' in its metadata to be a whole number but got '");
+  }
+}
+
 TEST_F(Train, InterruptFinishesTheStepAndSaves) {
   ASSERT_EQ(run(), FP8_OK) << error;
   std::string whole = read(out + "/checkpoint-40.safetensors");
