@@ -110,9 +110,16 @@ void Trainer::checkResumed(const CheckpointInfo &info) {
                 str("expected at least ", info.step, " steps, which is where '",
                     checkpoint, "' stands, but got ", options.steps,
                     ": steps count in all, those before a resume included"));
-  if (info.seed != position.seed)
-    console.printLine(
-        str("note: going on with the checkpoint's seed ", info.seed));
+  if (info.seed != position.seed) {
+    // 0 is also what those have who say nothing.
+    if (position.seed != 0)
+      console.warn(str("warning: expected --seed ", info.seed,
+                       ", with which the run began, but got ", position.seed,
+                       ": going on with ", info.seed));
+    else
+      console.printLine(
+          str("note: going on with the checkpoint's seed ", info.seed));
+  }
   if (!missingData.empty() && info.step < options.steps)
     throw Error(FP8_ERROR_DATA, missingData);
   if (missingData.empty() && info.dataFingerprint != position.dataFingerprint)

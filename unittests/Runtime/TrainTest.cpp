@@ -387,6 +387,13 @@ TEST_F(Train, ResumesExactly) {
   EXPECT_EQ(losses(out), wholeLog);
   EXPECT_HAS(said, "resuming from");
 
+  // Another seed than the run's is a mistake.
+  options.seed = 4;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  EXPECT_HAS(said, "warning: expected --seed 5, with which the run began, but "
+                   "got 4: going on with 5");
+  options.seed = 0;
+
   // Nothing is left to do.
   ASSERT_EQ(run(), FP8_OK) << error;
   EXPECT_HAS(said, "nothing to train");
