@@ -578,7 +578,7 @@ void addText(Executable &executable, StringRef name,
 /// Adds the texts about the step.
 void addReports(Executable &executable, const VerdictReport &verdicts,
                 const MemoryReport &memory, const CostReport &cost,
-                bool dataParallel) {
+                const CompileOptions &options) {
   addText(executable, "verdicts.json",
           [&](raw_ostream &os) { verdicts.printJSON(os); });
   addText(executable, "verdicts.txt",
@@ -588,10 +588,13 @@ void addReports(Executable &executable, const VerdictReport &verdicts,
   addText(executable, "memory.json",
           [&](raw_ostream &os) { memory.printJSON(os); });
   addText(executable, "memory.txt", [&](raw_ostream &os) { memory.print(os); });
-  // (Its presence means that several ranks may run the step.)
+  // Its presence means that several ranks may run the step: those with the same
+  // first line, for what one of them sends the others expect.
   addText(executable, "ranks.txt", [&](raw_ostream &os) {
-    if (dataParallel)
-      os << verdicts.getCollectiveSummary() << "\n";
+    if (options.dataParallel)
+      os << "--zero " << options.zero
+         << (options.globalAmax ? " --global-amax\n" : "\n")
+         << verdicts.getCollectiveSummary() << "\n";
   });
   addText(executable, "cost.json",
           [&](raw_ostream &os) { cost.printJSON(os); });
@@ -764,7 +767,7 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
       failed(addFunction(module, options, stats, memory, cost, *result,
                          &verdicts)))
     return failure();
-  addReports(*result, verdicts, memory, cost, options.dataParallel);
+  addReports(*result, verdicts, memory, cost, options);
   // The main function comes first.
   std::rotate(result->functions.begin(), std::prev(result->functions.end()),
               result->functions.end());

@@ -405,11 +405,14 @@ class Fixture:
         rows = BATCH * 2 // ranks
         return folder / f"step{rows}.mlir", folder / f"rows{rows}.safetensors"
 
-    def start(self, folder, ranks, recipe, out, *options, steps=STEPS):
+    def command(self, folder, ranks, recipe, out, *options, steps=STEPS):
         step, rows = self.files(folder, ranks)
         feeds = [part for key in self.keys for part in ("--batch", f"batch['{key}']={rows}:{key}")]
-        command = [self.fp8_run, step, "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
-                   "--steps", steps, "--threads", 1, "--out", out, *options, *t.quick_options]  # fmt: skip
+        return [self.fp8_run, step, "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
+                "--steps", steps, "--threads", 1, "--out", out, *options, *t.quick_options]  # fmt: skip
+
+    def start(self, folder, ranks, recipe, out, *options, steps=STEPS):
+        command = self.command(folder, ranks, recipe, out, *options, steps=steps)
         command, environment = t.on_ranks(self.launcher, ranks, command)
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
@@ -521,6 +524,20 @@ def other_wires(fixture):
     assert np.allclose(losses, [row["loss"] for row in rows], rtol=1e-2), f"expected losses {rows} but got {losses}"
 
 
+def other_options(fixture):
+    """Ranks that were not compiled with the same options end before the first step."""
+    folder = fixture.prepare("regression")
+    for option, line in (["--zero", 1], "--zero 1"), (["--global-amax"], "--zero 0 --global-amax"):
+        # The second of the ranks has one option more.
+        command = fixture.command(folder, 2, "tensorwise", folder / "options", "--overwrite")
+        script = folder / "one-more"
+        script.write_text(f'case $OMPI_COMM_WORLD_RANK$PMI_RANK in 1) set -- "$@" {" ".join(map(str, option))};; esac\nexec "$@"\n')
+        launched, environment = t.on_ranks(fixture.launcher, 2, ["bash", script, *command])
+        result = subprocess.run(launched, capture_output=True, text=True, env=environment, timeout=300)
+        expected = f"error: rank 1 of 2 has another --zero or --global-amax than rank 0 ('{line}' instead of '--zero 0')"
+        assert result.returncode != 0 and expected in result.stderr, f"expected {expected!r} but got\n{result.stderr[-3000:]}"
+
+
 def killed(fixture):
     """If a rank dies while it writes its file of a checkpoint, the previous checkpoint is complete,
     and the run resumes from it with the same results."""
@@ -630,5 +647,6 @@ if __name__ == "__main__":
     cases |= {"global amax": functools.partial(of_all_rows, "sequences", "tensorwise")}
     cases |= {f"zero {name} {recipe}": functools.partial(dealt, name, recipe) for name, recipe in [("regression", "none"), ("sequences", "fp8_lm")]}
     cases |= {"other wires": other_wires}
+    cases |= {"other options": other_options}
     cases |= {"killed while it writes": killed, "profiled": profiled, "alarmed": alarmed}
     t.run_cases(cases, sys.argv[4:], fixture)
