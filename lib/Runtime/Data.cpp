@@ -47,6 +47,11 @@ static bool endsWith(const std::string &text, const char *suffix) {
 }
 
 TokenFile readTokens(const std::string &path, int64_t vocabulary) {
+  if (endsWith(path, ".npz"))
+    throw Error(FP8_ERROR_DATA,
+                str("token file '", path,
+                    "': expected text, .u16, .npy or .safetensors but got "
+                    ".npz, which is not supported"));
   TokenFile file;
   file.path = path;
   bool isArray = endsWith(path, ".npy") || endsWith(path, ".safetensors");

@@ -116,6 +116,9 @@ json SafeTensorsReader::readHeader() {
   if (size < 8)
     fail(str("expected at least 8 bytes but got ", size));
   uint64_t headerBytes = loadLittle(bytes, 8);
+  if (std::memcmp(bytes, "PK\3\4", 4) == 0)
+    fail("it is a zip archive, such as .npz, which is not supported: write its "
+         "arrays to one .safetensors file, or those of data to .npy files");
   if (headerBytes > maxHeaderBytes)
     fail(str("its header claims ", headerBytes, " bytes, the format allows ",
              maxHeaderBytes));

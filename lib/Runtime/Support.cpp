@@ -682,9 +682,11 @@ void createDirectories(const std::string &path) {
     }
   }
   struct stat status;
-  if (stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-    throw Error(FP8_ERROR_IO, str("cannot create directory '", path,
-                                  "': a file of this name is there"));
+  bool isThere = stat(path.c_str(), &status) == 0;
+  if (!isThere || !S_ISDIR(status.st_mode))
+    throw Error(FP8_ERROR_IO, str("cannot create directory '", path, "': ",
+                                  isThere ? "a file of this name is there"
+                                          : "it is a link to nothing"));
 }
 
 DirectoryLock::~DirectoryLock() {
