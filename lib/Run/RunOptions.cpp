@@ -104,9 +104,15 @@ std::string fp8run::findThreadsMistake(int64_t threads) {
          std::to_string(threads);
 }
 
+static std::string textOf(double number) {
+  std::ostringstream text;
+  text << number;
+  return text.str();
+}
+
 std::string RunOptions::findMistake() const {
   if (steps < 0 || (steps == 0 && !isExportAlone()))
-    return "expected --steps N with N > 0";
+    return "expected --steps N with N > 0 but got " + std::to_string(steps);
   for (auto [name, value] :
        {std::pair("eval-every", evalEvery),
         std::pair("checkpoint-every", checkpointEvery),
@@ -115,7 +121,11 @@ std::string RunOptions::findMistake() const {
       return std::string("expected --") + name + " N with N >= 0 but got " +
              std::to_string(value);
   if (!(holdout >= 0 && holdout < 1))
-    return "expected --holdout to be at least 0 and below 1";
+    return "expected --holdout to be at least 0 and below 1 but got " +
+           textOf(holdout);
+  if (hasHoldout && dataFiles.empty() && !batches.empty())
+    return "expected --data FILE... with --holdout (of arrays nothing is held "
+           "out)";
   if (!hasEval && (!evalData.empty() || !evalBatches.empty() || evalEvery > 0))
     return std::string(isPackage ? "expected a package with an evaluation"
                                  : "expected --eval EVAL.mlir") +
@@ -124,7 +134,8 @@ std::string RunOptions::findMistake() const {
             : !evalBatches.empty() ? "eval-batch"
                                    : "eval-every");
   if (!(rankTimeout >= 0))
-    return "expected --rank-timeout SECONDS with SECONDS >= 0";
+    return "expected --rank-timeout SECONDS with SECONDS >= 0 but got " +
+           textOf(rankTimeout);
   if (rankTimeout > 0 && !dataParallel)
     return "expected --data-parallel with --rank-timeout";
   if (noCheckpoints && (checkpointEvery > 0 || shardedCheckpoints))

@@ -547,6 +547,7 @@ fp8run::RunOptions makeRunOptions() {
   run.logEvery = flags->logEvery;
   run.traceEvery = flags->traceEvery;
   run.holdout = flags->holdout;
+  run.hasHoldout = flags->holdout.getNumOccurrences() > 0;
   run.seed = flags->seed;
   run.threads = flags->threads;
   run.shuffle = flags->shuffle;
@@ -608,19 +609,57 @@ std::string findExportMistake() {
   return "";
 }
 
-/// Returns a mistake in options that --entry does nothing with; "" if there is
-/// none.
+using OptionRef = std::reference_wrapper<const cl::Option>;
+
+/// Returns the first of the options that the command line gives, as a mistake
+/// with another option; "" if it gives none.
+std::string findGiven(ArrayRef<OptionRef> options, StringRef other) {
+  for (const cl::Option &option : options)
+    if (option.getNumOccurrences())
+      return ("expected no --" + option.ArgStr + " with --" + other).str();
+  return "";
+}
+
+/// Returns a mistake in options that --entry or --emit-package does nothing
+/// with; "" if there is none.
 std::string findOptionOfRuns() {
-  std::reference_wrapper<const cl::Option> ofRuns[] = {
+  if (!flags->packageDir.empty())
+    if (std::string mistake =
+            findGiven({flags->inputs, flags->outputs}, "emit-package");
+        !mistake.empty())
+      return mistake;
+  if (flags->entry.empty())
+    return "";
+  OptionRef ofRuns[] = {
       flags->dataFiles,    flags->evalData,      flags->shuffle,
       flags->steps,        flags->overwrite,     flags->evalEvery,
       flags->holdout,      flags->logEvery,      flags->checkpointEvery,
       flags->traceEvery,   flags->noCheckpoints, flags->shardedCheckpoints,
       flags->alarms,       flags->report,        flags->profile,
       flags->showVerdicts, flags->rankTimeout};
-  for (const cl::Option &option : ofRuns)
-    if (!flags->entry.empty() && option.getNumOccurrences())
-      return ("expected no --" + option.ArgStr + " with --entry").str();
+  // Of a step that is emitted or explained, --entry is the name.
+  OptionRef ofSteps[] = {
+      flags->initFile,    flags->evalFile,   flags->batches,
+      flags->evalBatches, flags->resume,     flags->outDir,
+      flags->seed,        flags->trace,      flags->dataParallel,
+      flags->zero,        flags->globalAmax, flags->exportDir,
+      flags->exportFormat};
+  std::string mistake = findGiven(ofRuns, "entry");
+  bool isOnce = flags->packageDir.empty() && !flags->explain;
+  return mistake.empty() && isOnce ? findGiven(ofSteps, "entry") : mistake;
+}
+
+/// Returns the first option that is given without its text, as a mistake; "" if
+/// there is none.
+std::string findEmptyOption() {
+  for (const cl::opt<std::string> *option :
+       {&flags->initFile, &flags->outDir, &flags->evalFile, &flags->lossPath,
+        &flags->lossReduction, &flags->entry, &flags->inputs, &flags->outputs,
+        &flags->dumpIR, &flags->exportDir, &flags->packageDir})
+    if (option->getNumOccurrences() && option->empty())
+      return ("expected --" + option->ArgStr + " " + option->ValueStr +
+              " but got ''")
+          .str();
   return "";
 }
 
@@ -722,6 +761,8 @@ int parseCommandLine(int argc, char **argv) {
   if (!isParsed)
     return commandLineError(parseErrors);
   std::string mistake = CompileOptions().setTarget(flags->target);
+  if (mistake.empty())
+    mistake = findEmptyOption();
   if (mistake.empty())
     mistake = findIdleOption();
   return mistake.empty() ? 0 : usageError(mistake);

@@ -60,10 +60,12 @@ Option flag(const char *name, const char *help, bool &out) {
 
 Option text(const char *name, const char *value, const char *help,
             std::string &out) {
-  return {name, value, help, [&out](const char *given) {
+  return {name, value, help,
+          [&out](const char *given) {
             out = given;
-            return true;
-          }};
+            return !out.empty();
+          },
+          "path"};
 }
 
 Option list(const char *name, const char *value, const char *help,
@@ -131,6 +133,7 @@ std::vector<Option> CommandLine::inputOptions() {
            "Held-out text instead of the end of each data file", run.evalData),
       {"holdout", "N", "Fraction at the end of each data file that is held out",
        [this](const char *given) {
+         run.hasHoldout = true;
          return parseNumber(given, run.holdout, std::strtod);
        },
        "number"},

@@ -35,6 +35,7 @@ struct RunOptions {
   int64_t steps = 0, evalEvery = 0, checkpointEvery = 0, logEvery = 0,
           traceEvery = 0;
   double holdout = 0.1;
+  bool hasHoldout = false; // The command line gives it.
   uint64_t seed = 0;
   int32_t threads = 0;
   bool shuffle = false, resume = false, overwrite = false, profile = false,

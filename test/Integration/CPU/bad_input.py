@@ -367,8 +367,9 @@ def numbers_out_of_range(f):
     f.fails(r"--threads .*0 to 4096 but got -1", threads=-1)
     f.fails(r"--eval-every .*but got -1", eval_every=-1)
     f.fails(r"expected --eval EVAL\.mlir with --eval-every", eval_every=5)
-    f.fails(r"--holdout", holdout=1.5)
-    f.fails(r"--steps", steps=0)
+    f.fails(r"--holdout .*but got 1\.5", holdout=1.5)
+    f.fails(r"--rank-timeout .*but got -1", rank_timeout=-1)
+    f.fails(r"--steps .*but got 0", steps=0)
 
 
 @case
@@ -388,6 +389,42 @@ def options_that_need_others(f):
     f.fails(r"expected --data-parallel with --loss-reduction", loss_reduction="mean")
     f.fails(r"expected --entry with --inputs", inputs=f.text)
     f.fails(r"expected no --data with --entry", entry="main", outputs=f.folder / "outputs.safetensors")
+    f.fails(r"expected no --outputs with --emit-package", entry="main", outputs=f.folder / "o.safetensors", emit_package=f.path("p"), data=None, steps=None)
+    f.fails(r"expected --data FILE.* with --holdout", batch="x=x.npy", data=None, holdout=0.2)
+
+
+@case
+def options_of_steps_with_a_function(f):
+    """A function that is run once has no state, no evaluation, no seed and no ranks."""
+    once = [f.fp8_run, f.step, "--entry", "main", "--outputs", f.path("once.safetensors")]
+    for option in ("init=x", "eval=x", "batch=x=x", "eval-batch=x=x", "resume", "out=x", "seed=3", "trace", "data-parallel", "zero=1", "global-amax",
+                   "export-weights=x", "export-format=f32"):  # fmt: skip
+        name = option.split("=")[0]
+        check_failure(t.run([*once, f"--{option}"], check=False), f"expected no --{name} with --entry")
+    # Where a step is explained or emitted, --entry says which one it is.
+    t.run([f.fp8_run, f.step, "--entry", "main", "--init", f.init, "--explain-signature"])
+
+
+@case
+def texts_that_are_empty(f):
+    for option in ("init", "eval", "loss", "loss-reduction", "entry", "inputs", "outputs", "dump-ir", "export-weights", "emit-package"):
+        f.fails(f"expected --{option} \\S+ but got ''", **{option: ""})
+
+
+@case
+def archives_of_arrays(f):
+    """An .npz is neither text nor a safetensors file."""
+    import numpy as np
+
+    np.savez(f.path("a.npz"), x=np.zeros(4096, np.int32))
+    f.fails(r"a\.npz.* expected text, .*but got \.npz, which is not supported", data=f.path("a.npz"))
+    f.fails(r"a\.npz.* such as \.npz, which is not supported", init=f.path("a.npz"))
+
+
+@case
+def directory_that_is_a_link_to_nothing(f):
+    f.path("dangling").symlink_to("nowhere")
+    f.fails(r"cannot create directory '.*dangling': it is a link to nothing", out="dangling")
 
 
 @case
