@@ -18,7 +18,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
-#include <map>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -377,36 +376,21 @@ public:
   }
 
   /// Reads the state from a file of `save` or a run's checkpoint; returns the
-  /// step that the file records, or "".
-  std::string restore(const std::string &path) {
+  /// step that the file records, or "". `recipe` is that of the step.
+  std::string restore(const std::string &path, const std::string &recipe) {
     fp8_tensors *opened;
     check(fp8_tensors_load(path.c_str(), &opened));
     std::unique_ptr<fp8_tensors, void (*)(fp8_tensors *)> tensors(
         opened, fp8_tensors_destroy);
-    std::map<std::string, int64_t> places;
-    for (int64_t i = 0; i < fp8_tensors_count(opened); ++i) {
-      fp8_tensor_info info;
-      check(fp8_tensors_get(opened, i, &info, nullptr));
-      places[info.name] = i;
+    fp8_status status = fp8_step_restore(handle, opened);
+    if (status == FP8_ERROR_MISMATCH) {
+      const char *written = fp8_tensors_metadata(opened, "recipe");
+      throw Failure(status, path + ": " + fp8_last_error() +
+                                (written && written != recipe
+                                     ? "\n  It was written with another recipe."
+                                     : ""));
     }
-    forEachState([&](int64_t index, const fp8_tensor_info &argument) {
-      fp8_tensor_info info = wholeOf(argument);
-      auto place = places.find(info.name);
-      if (place == places.end())
-        throw Failure(FP8_ERROR_MISMATCH,
-                      path + ": expected a tensor " + info.name +
-                          ", which this step keeps, but got none: was it "
-                          "written by a step with another recipe?");
-      fp8_tensor_info other;
-      const void *data;
-      check(fp8_tensors_get(opened, place->second, &other, &data));
-      if (describe(info) != describe(other))
-        throw Failure(FP8_ERROR_MISMATCH, path + ": " + info.name +
-                                              ": expected " + describe(info) +
-                                              " but got " + describe(other));
-      if (fp8_tensor_bytes(&info))
-        check(fp8_step_set_whole(handle, index, data));
-    });
+    check(status);
     return orEmpty(fp8_tensors_metadata(opened, "step"));
   }
 
@@ -454,13 +438,6 @@ private:
     if (!data && fp8_tensor_bytes(&info))
       throw Failure(FP8_ERROR_INVALID, fp8_last_error());
     return data;
-  }
-
-  static std::string describe(const fp8_tensor_info &info) {
-    std::string text = orEmpty(fp8_dtype_name(info.dtype)) + "[";
-    for (int32_t i = 0; i < info.rank; ++i)
-      text += (i ? "," : "") + std::to_string(info.dims[i]);
-    return text + "]";
   }
 
   static Bytes view(void *data, const fp8_tensor_info &info, nb::handle owner) {
@@ -808,7 +785,7 @@ NB_MODULE(_native, m) {
       .def("set_whole", &Step::setWhole, "index"_a, "value"_a)
       .def("save", &Step::save, "path"_a, "metadata"_a)
       .def("save_set", &Step::saveSet, "index"_a, "metadata"_a)
-      .def("restore", &Step::restore, "path"_a)
+      .def("restore", &Step::restore, "path"_a, "recipe"_a)
       .def("trace", &Step::trace, "number"_a)
       .def("memory", &Step::memory)
       .def("set_profile", &Step::setProfile, "on"_a)

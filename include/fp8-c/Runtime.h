@@ -863,6 +863,14 @@ FP8_CAPI fp8_status fp8_tensors_save(const char *path,
                                      const char *const *metadata,
                                      int64_t num_metadata);
 
+/* Sets all arguments that are state, like fp8_step_set_whole, from the tensors
+   of their names. Tensors of the step's other arguments, and state that another
+   recipe keeps for itself, are passed over. If any other tensor is missing, of
+   another type or not wanted, nothing is set, and the message of
+   FP8_ERROR_MISMATCH lists all of them. */
+FP8_CAPI fp8_status fp8_step_restore(fp8_step *step,
+                                     const fp8_tensors *tensors);
+
 /* Loads the newest complete checkpoint in a directory, in one file or several;
    NULL if there is none. */
 FP8_CAPI fp8_status fp8_checkpoint_load(const char *directory,

@@ -1,6 +1,7 @@
 //===- CApi.cpp - The C interface -----------------------------------------===//
 
 #include "Alarm.h"
+#include "Checkpoint.h"
 #include "Cpu.h"
 #include "EvaluateState.h"
 #include "GPU/Driver.h"
@@ -188,6 +189,13 @@ fp8_status fp8_step_set_whole(fp8_step *step, int64_t index,
                   str("expected argument 0 to ",
                       valid.executable.arguments.size(), " but got ", index));
     valid.setWhole(index, value);
+  });
+}
+
+fp8_status fp8_step_restore(fp8_step *step, const fp8_tensors *tensors) {
+  return guard([&] {
+    fp8_step &valid = required(step, "a step");
+    restoreState(required(tensors, "tensors").file, valid);
   });
 }
 

@@ -375,21 +375,69 @@ static SavedState bindSaved(const TensorFile &file,
   return state;
 }
 
-/// Loads the tensors of a checkpoint, and initial values of what it lacks.
+/// Calls `set(index, value)` for each argument, with its tensor of a checkpoint
+/// of step `count` or, for what that lacks, an initial value.
+template <typename Set>
 static void loadSaved(const SavedState &state, const TensorFile &file,
-                      const CheckpointInfo &info,
-                      const std::vector<size_t> &indices, fp8_step &step) {
+                      const int64_t &count, const std::vector<size_t> &indices,
+                      const fp8_executable &executable, Set &&set) {
   for (size_t i = 0; i < indices.size(); ++i) {
     if (state.binding.sources[i] >= 0) {
-      step.setOwned(indices[i], file.tensors[state.binding.sources[i]].data);
-    } else if (isCallCounter(step.executable.arguments[indices[i]])) {
+      set(indices[i], file.tensors[state.binding.sources[i]].data);
+    } else if (isCallCounter(executable.arguments[indices[i]])) {
       // A counter that the compiler did not yet add when this was written.
-      step.setOwned(indices[i], &info.step);
+      set(indices[i], reinterpret_cast<const char *>(&count));
     } else {
       std::vector<char> zeros(state.targets[i].type.bytes());
-      step.setOwned(indices[i], zeros.data());
+      set(indices[i], zeros.data());
     }
   }
+}
+
+/// Returns whether there are tensors without a counterpart.
+static bool isMismatch(const Binding &binding) {
+  return !binding.missing.empty() || !binding.misshaped.empty() ||
+         !binding.extra.empty();
+}
+
+/// Returns whether a state is none the less the step's if its file also has
+/// this tensor: another argument of the step, which `fp8-run` saves too, or
+/// state of another recipe's own, which has an end with that recipe. (The
+/// compiler names it so; files have no more than names.)
+static bool mayBeExtra(const std::string &name,
+                       const fp8_executable &executable) {
+  const std::string own = "fp8.";
+  return name.compare(0, own.size(), own) == 0 ||
+         std::any_of(
+             executable.arguments.begin(), executable.arguments.end(),
+             [&](const TensorInfo &argument) { return argument.name == name; });
+}
+
+void restoreState(const TensorFile &file, fp8_step &step) {
+  const fp8_executable &executable = step.executable;
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < executable.arguments.size(); ++i)
+    if (executable.arguments[i].role == FP8_ROLE_STATE)
+      indices.push_back(i);
+  SavedState state = bindSaved(file, executable, indices);
+  std::vector<int64_t> &extra = state.binding.extra;
+  auto isHarmless = [&](int64_t i) {
+    return mayBeExtra(state.sources[i].name, executable);
+  };
+  extra.erase(std::remove_if(extra.begin(), extra.end(), isHarmless),
+              extra.end());
+  if (isMismatch(state.binding))
+    throw Error(FP8_ERROR_MISMATCH,
+                describe(state.binding,
+                         "expected the tensors of this step's state but got "
+                         "others:",
+                         state.targets, state.sources));
+  auto found = file.metadata.find("step");
+  int64_t count = found == file.metadata.end()
+                      ? 0
+                      : std::strtoll(found->second.c_str(), nullptr, 10);
+  loadSaved(state, file, count, indices, executable,
+            [&](size_t i, const char *value) { step.setWhole(i, value); });
 }
 
 CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
@@ -404,8 +452,7 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
   std::vector<size_t> indices = savedArguments(step.executable);
   SavedState state = bindSaved(newest->file, step.executable, indices);
   const Binding &binding = state.binding;
-  if (!binding.missing.empty() || !binding.misshaped.empty() ||
-      !binding.extra.empty()) {
+  if (isMismatch(binding)) {
     FingerprintDifference other =
         compareFingerprints(newest->info.fingerprint, fingerprint);
     throw Error(
@@ -425,7 +472,8 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
   if (state.unusedScales)
     warn(str("note: the checkpoint has ", state.unusedScales,
              " scales of gradients between ranks that this run does not use"));
-  loadSaved(state, newest->file, newest->info, indices, step);
+  loadSaved(state, newest->file, newest->info.step, indices, step.executable,
+            [&](size_t i, const char *value) { step.setOwned(i, value); });
   path = newest->at.path;
   return newest->info;
 }

@@ -83,6 +83,12 @@ FingerprintDifference compareFingerprints(const std::string &found,
 /// Returns a fingerprint without the part that depends on the machine.
 std::string withoutArithmetic(const std::string &fingerprint);
 
+/// Sets the step's state, on each rank all of it, from the tensors of a file
+/// that holds just this state by name. Passes over the step's other arguments
+/// and over state that another recipe keeps for itself; any other difference is
+/// an error that lists the tensors, and nothing is set.
+void restoreState(const TensorFile &file, fp8_step &step);
+
 /// Loads the newest valid checkpoint into the step: the state that all ranks
 /// have, and the state that this rank owns. Skips damaged ones with a warning;
 /// one of another model or recipe (by their `fingerprint`) is an error that

@@ -433,10 +433,6 @@ void writeSafeTensors(const std::string &path,
 
 using namespace fp8::rt;
 
-struct fp8_tensors {
-  TensorFile file;
-};
-
 fp8_status fp8_tensors_load(const char *path, fp8_tensors **tensors) {
   return guard([&] {
     if (!path || !tensors)

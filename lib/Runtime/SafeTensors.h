@@ -48,4 +48,8 @@ void writeSafeTensors(const std::string &path,
 
 } // namespace fp8::rt
 
+struct fp8_tensors {
+  fp8::rt::TensorFile file;
+};
+
 #endif // FP8_LIB_RUNTIME_SAFETENSORS_H

@@ -106,9 +106,9 @@ class Memory:
                 raise RuntimeError(f"expected a value of {info.name}, which the step takes; this is a bug of fp8")
         self.expect_same()
 
-    def restore(self, path):
-        """Sets the state from a file."""
-        self.begun = int(self.native.restore(path) or 0)
+    def restore(self, path, recipe):
+        """Sets the state from a file; `recipe` is the text of the step's."""
+        self.begun = int(self.native.restore(path, recipe) or 0)
         self.expect_same()
 
     def expect_same(self):

@@ -155,11 +155,11 @@ class Step:
         """Returns the state in a file (or in a set of files, by its index) that `save_state` or fp8-run wrote, in the trees of `like`: the first arguments of a call.
 
         Leaves of `like` that are not state are returned as they are. Raises OSError if the file cannot be read, ValueError if it is
-        damaged or its tensors are not those of this step's state.
+        damaged or its tensors are not those of this step's state, all of which it names.
         """
         leaves = self._leading(like)
         memory = state.Memory(self._functions, self._threads)
-        memory.restore(str(path))
+        memory.restore(str(path), self.recipe)
         return self._shown(memory, like, leaves)
 
     def gather(self, *state: Any) -> None:
