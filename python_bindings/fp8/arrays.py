@@ -2,6 +2,7 @@
 
 import functools
 import operator
+import sys
 
 import numpy as np
 
@@ -79,10 +80,19 @@ def _holds(dtype, number):
     return dtype.kind != "b"
 
 
+def _narrows(value, native, dtype):
+    """Returns whether JAX takes a value of the type `native` as one of `dtype`: any while 64 bits are off, then those of weak types."""
+    if _NARROWED.get(native.name) != dtype.name:
+        return False
+    jax = sys.modules.get("jax")  # Without it, its default applies.
+    return jax is None or not jax.config.jax_enable_x64 or getattr(value, "weak_type", False)
+
+
 def given(value, shape, dtype, path):
     """Returns `value`, anything array-like, as an array of this shape and type; raises a TypeError with its path if it does not match.
 
-    Python numbers take the expected type if it has room for them; 64-bit arrays are narrowed as JAX narrows them.
+    Python numbers take the expected type if it has room for them; 64-bit arrays are narrowed as JAX narrows them, which it does not with
+    jax_enable_x64.
     """
     if type(value) in (bool, int, float):
         if tuple(shape) or not _holds(dtype, value):
@@ -96,7 +106,7 @@ def given(value, shape, dtype, path):
         raise TypeError(f"{path}: expected an array without a mask but got a masked array: choose the masked values, as by value.filled(0)")
     array = np.asarray(value)
     native = array.dtype.newbyteorder("=")
-    if not (native == dtype or _NARROWED.get(native.name) == dtype.name) or array.shape != tuple(shape):
+    if not (native == dtype or _narrows(value, native, dtype)) or array.shape != tuple(shape):
         raise TypeError(f"{path}: expected {describe(shape, dtype)} but got {describe(array.shape, array.dtype)}")
     return array.astype(dtype, copy=False)
 

@@ -110,6 +110,21 @@ class Numbers(unittest.TestCase):
                 compiled(state, *bad)
         np.testing.assert_array_equal(compiled({"w": np.ones(3, ">f4")}, 1.0, 1, True)[0]["w"], np.zeros(3))
 
+    def test_64_bits(self):
+        """Only while JAX has no types of 64 bits does it narrow them, which may wrap; weak types are as wide as the step's."""
+
+        def step(state, rows, scale):
+            return state - scale * jax.grad(lambda w: jnp.sum(w[rows]))(state), {"loss": jnp.sum(state), "rows": rows}
+
+        state, rows, scale = np.ones(8, np.float32), np.arange(3), np.float32(1)
+        compiled = fp8.compile(step, state, rows, scale, recipe="none", roles={"rows": "batch", "scale": "constant"})
+        np.testing.assert_array_equal(compiled(state, rows, 0.5)[1]["rows"], rows)
+        with jax.enable_x64(True):
+            compiled(state, rows.astype(np.int32), jnp.asarray(0.5))
+            for bad, text in (((rows, scale), r"rows: expected int32\[3\] but got int64\[3\]"), ((rows.astype(np.int32), np.float64(1)), r"scale: expected float32\[\] but got float64")):  # fmt: skip
+                with self.assertRaisesRegex(TypeError, text):
+                    compiled(state, *bad)
+
     def test_shapes_are_enough_to_compile(self):
         state, batch = steps.state("keyed"), steps.batch()
         shapes = jax.eval_shape(lambda *args: args, state, batch)
