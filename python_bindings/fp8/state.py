@@ -234,6 +234,15 @@ class Memory:
         return other
 
 
+def as_key(data, generator):
+    """Returns the typed key with these data; the data if `generator`, its random number generator, is None."""
+    if generator is None:
+        return data
+    import jax
+
+    return jax.random.wrap_key_data(data, impl=generator)
+
+
 class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
     """An array of the state that a step returned.
 
@@ -285,11 +294,9 @@ class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*given, **options)
 
     def __jax_array__(self):
-        import jax
         import jax.numpy as jnp
 
-        array = jnp.asarray(np.asarray(self))
-        return jax.random.wrap_key_data(array, impl=self._key) if self._key else array
+        return as_key(jnp.asarray(np.asarray(self)), self._key)
 
     def __dlpack__(self, **options):
         return self._view().__dlpack__(**options)

@@ -24,7 +24,7 @@ class Step:
     `fp8.compile` and `fp8.load` make it. State given as plain arrays is stored
     anew (and the recipe's own state, such as amax histories, starts
     fresh); state that a call returned stays in place, without a copy, and is
-    replaced. Metrics are NumPy arrays. A call holds Python's lock only while it
+    replaced. Metrics are NumPy arrays, or typed keys of JAX. A call holds Python's lock only while it
     copies its inputs.
     """
 
@@ -87,7 +87,7 @@ class Step:
             if path is not None:
                 out.append(state.StateArray(memory, path, leaf.shape, leaf.dtype, leaf.key))
             else:
-                out.append(memory.result(leaf.path))
+                out.append(state.as_key(memory.result(leaf.path), leaf.key))
         return self._trees.unflatten(out)
 
     def _memory_of(self, leaves):

@@ -534,7 +534,7 @@ class Trainer:
 
     def _line(self, metrics):
         """Returns a line of the log: the loss, and every other scalar by path."""
-        scalars = {path: float(value) for path, value in named("result[1]", metrics) if np.ndim(value) == 0}
+        scalars = {path: float(value) for path, value in named("result[1]", metrics) if np.ndim(value) == 0 and not arrays.is_key(value)}
         return {"step": self.taken, "loss": scalars.pop(self.loss), "seconds": round(time.perf_counter() - self._started, 3), "metrics": scalars}
 
     def _write(self, line, jsonl, table):

@@ -80,6 +80,27 @@ class Numbers(unittest.TestCase):
                     got.append(metrics["loss"])
                 self.assertEqual([np.float32(loss) for loss in want], got)
 
+    def test_keys_among_the_metrics(self):
+        """A typed key is one of its generator, also in the results that are no state."""
+
+        def step(state, batch):
+            key, sample = jax.random.split(state["key"])
+            loss, gradient = jax.value_and_grad(lambda w: jnp.mean((batch @ w) ** 2))(state["w"])
+            return {"w": state["w"] - 0.1 * gradient, "key": key}, {"loss": loss, "keys": jax.random.split(sample, 2), "data": jax.random.key_data(sample)}
+
+        with tempfile.TemporaryDirectory() as folder:
+            for generator in ("threefry2x32", "rbg"):
+                state, batch = {"w": np.ones((32, 32), np.float32), "key": jax.random.key(0, impl=generator)}, np.ones((8, 32), np.float32)
+                want = jax.jit(step)(state, batch)[1]
+                compiled = fp8.compile(step, state, batch)
+                compiled.save(f"{folder}/{generator}")
+                for step8 in (compiled, fp8.load(f"{folder}/{generator}")):
+                    got = step8(state, batch)[1]
+                    self.assertEqual(got["keys"].dtype, want["keys"].dtype)
+                    np.testing.assert_array_equal(jax.random.key_data(got["keys"]), jax.random.key_data(want["keys"]))
+                    np.testing.assert_array_equal(jax.random.normal(got["keys"][1]), jax.random.normal(want["keys"][1]))
+                    self.assertEqual(type(got["data"]), np.ndarray)
+
     def test_bf16_and_python_numbers(self):
         def step(state, scale, batch):
             params, opt, metrics = steps.update(state["params"], state["opt"], {**batch, "x": batch["x"] * scale})

@@ -554,7 +554,7 @@ class Files(unittest.TestCase):
 
         def step(state, batch):
             loss, gradients = jax.value_and_grad(lambda params: sum(jnp.mean((batch @ w) ** 2) for w in params.values()))(state)
-            return jax.tree.map(lambda w, g: w - 0.1 * g, state, gradients), {"loss": loss}
+            return jax.tree.map(lambda w, g: w - 0.1 * g, state, gradients), {"loss": loss, "key": jax.random.key(jnp.int32(1e3 * loss))}
 
         states = [{f"w{i}": np.ones((32, 32), np.float32) for i in range(count)} for count in (1, 3)]
         one, three = (fp8.compile(step, state, np.ones((8, 32), np.float32), recipe="none") for state in states)
