@@ -21,16 +21,33 @@ class Leaf(NamedTuple):
 
 
 def _parameters(function, count):
-    """Returns the names of a function's positional parameters, as JAX counts them."""
+    """Returns the names of the parameters that take so many arguments, as JAX names them; None if the signature takes no such call, as
+    that which functools.wraps shows of a function with other parameters."""
+    try:
+        signature = inspect.signature(function)
+        signature.bind(*range(count))
+    except (TypeError, ValueError):
+        return None
     names = []
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
             names += [f"{parameter.name}[{i}]" for i in range(count - len(names))]
         elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
             names.append(parameter.name)
-    if len(names) < count:
-        raise TypeError(f"expected at most {len(names)} arguments for {getattr(function, '__name__', function)} but got {count}")
     return names[:count]
+
+
+def _misfit(function, count):
+    """Describes a call that neither a function nor its signature takes."""
+    name = getattr(function, "__name__", function)
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        return f"expected {name} to take {count} arguments"
+    named = [each.name for each in parameters.values() if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+    if named:
+        return f"expected a function of arguments in their places but {name} takes {', '.join(named)} by name: compile one that gives {named[0]}={named[0]}"
+    return f"expected the arguments of {name} ({', '.join(parameters)}) but got {count}"
 
 
 def _leaf(path, aval):
@@ -68,20 +85,60 @@ def paths(roots, trees):
             yield root + re.sub(r"<flat index (\d+)>", r"\1", jax.tree_util.keystr(path)), leaf
 
 
+def _lower(function, args):
+    import jax
+
+    try:
+        # An inner jit may drop unused arguments; this one keeps all.
+        return jax.jit(function, keep_unused=True).lower(*args)
+    except ValueError as error:
+        if not str(error).startswith("Non-hashable static arguments"):
+            raise
+        raise TypeError("expected arguments that are arrays but got one for a static argument: bind it first, as by functools.partial") from error
+
+
+def _names(text, roots, args):
+    """Returns whether the text of a function names its arguments by these roots. (Other letters than ASCII's are escaped there.)"""
+    import jax
+
+    return all(f'loc("{root}' in text for root, arg in zip(roots, args, strict=True) if root.isascii() and jax.tree.leaves(arg))
+
+
+def _traced(function, args):
+    """Returns the names of a function's arguments, its text, in which they have these names, and its outputs."""
+    # Those of a function with `*args`, where JAX does not use the parameters' names.
+    numbers, placed = [f"args[{i}]" for i in range(len(args))], lambda *args: function(*args)
+    names = _parameters(function, len(args))
+    _expect_arrays(names or numbers, args)
+    if names is not None:
+        lowered = _lower(function, args)
+        text = lowered.as_text(debug_info=True)
+        if _names(text, names, args):
+            return names, text, lowered.out_info
+    try:
+        lowered = _lower(placed, args)
+    except TypeError as error:
+        raise TypeError(f"{_misfit(function, len(args))}: {error}") from error
+    return numbers, lowered.as_text(debug_info=True), lowered.out_info
+
+
+def _expect_arrays(roots, args):
+    """Raises TypeError if an example argument has no shape, such as a text."""
+    for path, leaf in paths(roots, args):
+        if not (isinstance(leaf, bool | int | float | complex) or hasattr(leaf, "shape") or hasattr(leaf, "__jax_array__")):
+            raise TypeError(f"{path}: expected an array, a number or a jax.ShapeDtypeStruct but got {leaf!r}: bind static arguments first, as by functools.partial")
+
+
 class JaxTrees:
     """The arguments and results of a JAX function."""
 
     def __init__(self, function, args):
         import jax
 
-        self.roots = _parameters(function, len(args))
         args = jax.tree.map(_example, tuple(args))
-        # An inner jit may drop unused arguments; this one keeps all.
-        lowered = jax.jit(function, keep_unused=True).lower(*args)
-        self.text = lowered.as_text(debug_info=True)
+        self.roots, self.text, outputs = _traced(function, args)
         self.structure = jax.tree.structure(args)
         self.arguments = [_leaf(path, aval) for path, aval in paths(self.roots, jax.eval_shape(lambda *a: a, *args))]
-        outputs = lowered.out_info
         self.outputs = jax.tree.structure(outputs)
         self.empty = _empty(self.outputs)
         self.results = [_leaf(path, aval) for path, aval in paths(["result"], [outputs])]

@@ -1,6 +1,7 @@
 """Calls of a compiled step: results compared with JAX and fp8-run, containers, and how state may be
 used."""
 
+import functools
 import gc
 import json
 import pathlib
@@ -145,6 +146,37 @@ class Numbers(unittest.TestCase):
             for bad, text in (((rows, scale), r"rows: expected int32\[3\] but got int64\[3\]"), ((rows.astype(np.int32), np.float64(1)), r"scale: expected float32\[\] but got float64")):  # fmt: skip
                 with self.assertRaisesRegex(TypeError, text):
                     compiled(state, *bad)
+
+    def test_decorated_steps(self):
+        """functools.wraps shows the signature of the function within; if that takes no such call, arguments have numbers, as in JAX."""
+
+        def configured(step):
+            return functools.wraps(step)(lambda *args: step(*args, {"rate": 0.1}))
+
+        @configured
+        def step(state, batch, config):
+            loss, gradient = jax.value_and_grad(lambda w: jnp.mean((batch @ w) ** 2))(state["w"])
+            return {"w": state["w"] - config["rate"] * gradient}, {"loss": loss}
+
+        def counted(step):
+            return functools.wraps(step)(lambda state, batch, number: (*step(state, batch), number))
+
+        state, batch = {"w": np.ones((32, 32), np.float32)}, np.ones((8, 32), np.float32)
+        for decorated, args, paths in (
+            (step, (state, batch), ["args[0]['w']", "args[1]"]),
+            (jax.jit(step), (state, batch), ["args[0]['w']", "args[1]"]),
+            (counted(lambda state, batch: step(state, batch)), (state, batch, 3), ["args[0]['w']", "args[1]", "args[2]"]),
+            (functools.wraps(step)(lambda state, batch, config: step(state, batch)), (state, batch, 3), ["state['w']", "batch", "config"]),
+        ):
+            compiled = fp8.compile(decorated, *args, recipe="none")
+            self.assertEqual(compiled(*args)[1], {"loss": jax.jit(decorated)(*args)[1]["loss"]})
+            self.assertEqual([row["path"] for row in compiled.signature["arguments"]], paths)
+        # jax.pmap names its arguments otherwise in text.
+        one = jax.pmap(lambda state, batch: step(state, batch)[0])
+        with self.assertRaisesRegex(fp8.CompileError, "no loss found"):
+            fp8.compile(one, *jax.tree.map(lambda x: x[None], (state, batch)))
+        with self.assertRaisesRegex(TypeError, "takes batch by name: compile one that gives batch=batch"):
+            fp8.compile(lambda state, *, batch: step(state, batch), state, batch)
 
     def test_shapes_are_enough_to_compile(self):
         state, batch = steps.state("keyed"), steps.batch()
@@ -370,8 +402,9 @@ class Errors(unittest.TestCase):
     def test_compiling(self):
         with self.assertRaisesRegex(fp8.CompileError, "unknown recipe.*no-such|no-such.*recipe"):
             fp8.compile(steps.tupled, self.state, self.batch, recipe="no-such")
-        with self.assertRaisesRegex(TypeError, "expected at most 2 arguments"):
-            fp8.compile(steps.tupled, self.state, self.batch, 3)
+        for args in ((self.state,), (self.state, self.batch, 3)):
+            with self.assertRaisesRegex(TypeError, rf"expected the arguments of tupled \(state, batch\) but got {len(args)}"):
+                fp8.compile(steps.tupled, *args)
 
         def sorting(state, batch):
             return jnp.fft.fft(state).real, jnp.sum(state * batch)
