@@ -4,7 +4,7 @@ import json
 import math
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -122,12 +122,44 @@ def _files(given):
     return [os.fspath(path) for path in ([given] if isinstance(given, (str, os.PathLike)) else given)]
 
 
+_KEYWORDS = ("batches", "data", "eval_data", "holdout", "seed")
+
+
+def expect_held_out(step, given):
+    """Raises an error unless these keyword arguments are for `evaluate` with this step, as often as it is called. Reads batches only if they
+    are a sequence: others may take long, or give other batches each time."""
+    function = evaluation_of(step)
+    if unknown := [name for name in given if name not in _KEYWORDS]:
+        raise TypeError(f"held_out: expected keyword arguments of fp8.evaluate ({', '.join(_KEYWORDS)}) but got {unknown[0]}")
+    batches = given.get("batches")
+    if isinstance(batches, Iterator):
+        raise TypeError("expected held-out batches that can be gone through again, a list for one, but got an iterator")
+    if not isinstance(batches, Sequence):
+        return
+    try:
+        for _ in _rows(function, batches):
+            pass
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"held_out: {error}") from error
+
+
 def _stacked(function, batches):
     """Returns all batches as arrays by path; their first dimension is the batch."""
+    infos = {info.name: info for info in function.arguments}
+    columns, count = {}, 0
+    for row in _rows(function, batches):
+        for path, leaf in row.items():
+            columns.setdefault(path, []).append(leaf)
+        count += 1
+    return [(path, infos[path].dtype, [count, *infos[path].shape], arrays.bytes_of(np.stack(column))) for path, column in columns.items()]
+
+
+def _rows(function, batches):
+    """Yields the arrays of each batch by path; raises an error if there are none, or if their trees, shapes or types do not match."""
     infos = {info.name: info for info in function.arguments if not info.zero_init}
     roots = trees.roots_of(infos)
     last = trees.below(roots[-1], infos, roots)
-    columns, count = {}, 0
+    count = 0
     for batch in batches:
         items = trees.arguments_of(batch, roots[-1], last)
         if len(items) > len(roots):
@@ -137,10 +169,7 @@ def _stacked(function, batches):
         expected = [path for path in infos if trees.root_of(path, roots) in roots[len(roots) - len(items) :]]
         if list(given) != expected:
             raise TypeError(f"batch {count}: expected {', '.join(expected)} but got {', '.join(given)}")
-        for path, leaf in given.items():
-            info = infos[path]
-            columns.setdefault(path, []).append(arrays.given(leaf, info.shape, arrays.numpy_dtype(info.dtype), path))
+        yield {path: arrays.given(leaf, infos[path].shape, arrays.numpy_dtype(infos[path].dtype), f"batch {count}: {path}") for path, leaf in given.items()}
         count += 1
     if not count:
         raise ValueError("expected held-out batches but got none")
-    return [(path, infos[path].dtype, [count, *infos[path].shape], arrays.bytes_of(np.stack(column))) for path, column in columns.items()]

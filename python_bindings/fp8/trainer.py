@@ -13,13 +13,13 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _native, arrays
-from .evaluation import evaluate, evaluation_of
+from .evaluation import evaluate, expect_held_out
 from .group import RankError
 from .report_page import header_of
 from .state import copy
@@ -75,7 +75,7 @@ class Trainer:
         `checkpoint-<step>.safetensors.index.json`, at the same time. They always do if each has another part of the state.
     trace_every: for a step compiled with `trace=True`: steps between lines of `trace.jsonl`; 0: none.
     held_out: for a step compiled with `evaluate=`: batches for `fp8.evaluate` (which can be iterated repeatedly, such as a list), or its
-        keyword arguments as a dictionary. The state is evaluated at the end, and every `evaluate_every` steps (0: at the end only).
+        keyword arguments as a dictionary. A sequence is checked at once. The state is evaluated at the end, and every `evaluate_every` steps (0: at the end only).
     alarms: rules as for `fp8-run --alarm`, "grad_norm > 3x median(50) : skip" (docs/Runtime.md). Each alarm is logged and issued as an
         AlarmWarning; "skip" discards the step's update; "stop" raises AlarmStop after the checkpoint.
         Rules about a metric of the trace need a step compiled with `trace=True`.
@@ -117,11 +117,9 @@ class Trainer:
         self._is_sharded = self._group is not None and (sharded_checkpoints or functions.is_dealt or functions.is_in_parts)
         if trace_every and not self._has_trace():
             raise ValueError("expected a step with a trace for trace_every but got one without: fp8.compile(step, ..., trace=True)")
-        if isinstance(held_out, Iterator):
-            raise TypeError("expected held-out batches that can be gone through again, a list for one, but got an iterator")
-        if held_out is not None:
-            evaluation_of(step)  # reports that there is none
         self.held_out = held_out if held_out is None or isinstance(held_out, dict) else {"batches": held_out}
+        if held_out is not None:
+            expect_held_out(step, self.held_out)
         self.alarms = [alarms] if isinstance(alarms, str) else list(alarms)
         self._rules()  # reports mistakes at once
         self.stop_on_nonfinite, self.progress, self.log = stop_on_nonfinite, progress, log

@@ -409,6 +409,18 @@ class Training(unittest.TestCase):
         self.assertEqual([row[2] != "" for row in rows[1:]], [False, True, False, True, True])
         with self.assertRaisesRegex(TypeError, "gone through again"):
             fp8.Trainer(step, self.out, held_out=iter(held_out))
+        # Mistakes in a sequence are reported before training; what may be other batches each time is not read.
+        cut = {**held_out[1], "x": held_out[1]["x"][:8]}
+        for error, text, wrong in (
+            (ValueError, "held_out: expected held-out batches but got none", []),
+            (TypeError, r"held_out: batch 1: batch\['x'\]: expected float32\[32,48\] but got float32\[8,48\]", [held_out[0], cut]),
+            (TypeError, r"held_out: batch 0: expected batch\['weights'\]", {"batches": [{}]}),
+            (TypeError, r"held_out: expected keyword arguments of fp8.evaluate \(batches, .*\) but got batch$", {"batch": held_out}),
+            (TypeError, "got an iterator", {"batches": iter(held_out)}),
+        ):
+            with self.assertRaisesRegex(error, text):
+                fp8.Trainer(step, self.out, held_out=wrong)
+        fp8.Trainer(step, self.out, held_out={"wrong": cut}.values())
         # Rows of a run without an evaluation have its columns, too.
         fp8.Trainer(step, self.out, progress=False).fit(self.state, batches(), 2, overwrite=True)
         fp8.Trainer(step, self.out, progress=False, held_out=held_out).fit(self.state, batches(begin=2), 3, resume=True)
