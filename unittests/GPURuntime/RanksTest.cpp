@@ -530,7 +530,8 @@ TEST(NcclFails, Later) {
 }
 
 TEST(NcclFails, WithoutAWord) {
-  Outcome stalled{"NCCL: no answer for 1 s (--rank-timeout has more patience), "
+  Outcome stalled{"NCCL: no answer for 1 s (--rank-timeout, or the timeout of "
+                  "fp8.Group, has more patience), "
                   "though all ranks are there"};
   std::vector<Outcome> outcomes = endOfRun(1);
   EXPECT_TRUE(outcomes[0] == stalled || outcomes[1] == stalled)

@@ -198,8 +198,9 @@ bool fp8_group::await(const std::function<bool()> &isDone,
 }
 
 std::string fp8_group::timeoutText() const {
-  return str("no answer for ", numberText(timeout),
-             " s (--rank-timeout has more patience)");
+  return str(
+      "no answer for ", numberText(timeout),
+      " s (--rank-timeout, or the timeout of fp8.Group, has more patience)");
 }
 
 void fp8_group::failTransport() {
