@@ -105,6 +105,8 @@ def given(value, shape, dtype, path):
     if isinstance(value, np.ma.MaskedArray):  # NumPy would show what the mask hides.
         raise TypeError(f"{path}: expected an array without a mask but got a masked array: choose the masked values, as by value.filled(0)")
     array = np.asarray(value)
+    if array.dtype.hasobject:
+        raise TypeError(f"{path}: expected {describe(shape, dtype)} but got a {type(value).__name__}, which has no numbers")
     native = array.dtype.newbyteorder("=")
     if not (native == dtype or _narrows(value, native, dtype)) or array.shape != tuple(shape):
         raise TypeError(f"{path}: expected {describe(shape, dtype)} but got {describe(array.shape, array.dtype)}")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import arrays, state
+from .trees import in_places
 from .verdicts import Verdicts
 
 INDEX = ".safetensors.index.json"
@@ -47,15 +48,17 @@ class Step:
         self._newest = lambda: None
         self._exports = {}  # packages by format
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         """Takes one step and returns what the function returns, with new state and NumPy metrics.
+
+        Arguments have the names of the function's parameters.
 
         Raises TypeError if the trees, shapes or types differ from the
         example arguments', RuntimeError if a later step has replaced the given
         state, BufferError if views of it are still alive, and RankError if
         another rank of the group has failed or does not answer.
         """
-        return self._take(args, lambda memory: None)
+        return self._take(in_places(self._trees.roots, args, named) if named else args, lambda memory: None)
 
     def _take(self, args, begin):
         """Takes one step; `begin` is told the buffers of its state before."""

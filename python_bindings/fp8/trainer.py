@@ -62,6 +62,15 @@ def step_of(line):
     return step if isinstance(step, int) else None
 
 
+def _texts(name, given):
+    """Returns one or several texts as a list; raises TypeError for anything else."""
+    texts = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"expected {name} to be texts but got {text!r}")
+    return texts
+
+
 class Trainer:
     """Trains with a step of the form `state, metrics = step(state, *batch)`.
 
@@ -120,7 +129,7 @@ class Trainer:
         self.held_out = held_out if held_out is None or isinstance(held_out, dict) else {"batches": held_out}
         if held_out is not None:
             expect_held_out(step, self.held_out)
-        self.alarms = [alarms] if isinstance(alarms, str) else list(alarms)
+        self.alarms = _texts("alarms", alarms)
         self._rules()  # reports mistakes at once
         self.stop_on_nonfinite, self.progress, self.log = stop_on_nonfinite, progress, log
         self._count = None  # the steps taken, once `fit` has begun

@@ -75,13 +75,13 @@ def named(root, tree):
     return paths([root], [tree])
 
 
-def paths(roots, trees):
+def paths(roots, trees, is_leaf=None):
     """Yields the paths and leaves of several trees, each below its root, as JAX names them in the text of a function: children of
     a class that is registered without keys have numbers."""
     import jax
 
     for root, tree in zip(roots, trees, strict=True):
-        for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
+        for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf)[0]:
             yield root + re.sub(r"<flat index (\d+)>", r"\1", jax.tree_util.keystr(path)), leaf
 
 
@@ -163,7 +163,7 @@ class JaxTrees:
 
         leaves, structure = jax.tree.flatten(args)
         if structure != self.structure:
-            raise TypeError(_difference(self.roots, [leaf.path for leaf in self.arguments], args))
+            raise TypeError(_difference(self.roots, [leaf.path for leaf in self.arguments], args, self.structure))
         return leaves
 
     def flatten_leading(self, args):
@@ -218,13 +218,39 @@ def arguments_of(batch, root, leaves):
     return (batch,) if [path for path, _ in named(root, batch)] == leaves else tuple(batch)
 
 
-def _difference(roots, expected, args):
-    """Describes how the trees of a call differ from those that the step takes."""
+def in_places(roots, args, named):
+    """Returns the arguments of a call, of which some may be named, in their places."""
+    rest = roots[len(args) :]
+    if sorted(rest) != sorted(named):
+        raise TypeError(f"expected {len(roots)} arguments ({', '.join(roots)}) but got {len(args)} in their places and, by name, {', '.join(named)}")
+    return (*args, *(named[name] for name in rest))
+
+
+def _other_container(path, structure, tree):
+    """Describes the first container of a tree that is of another type than in this structure; None if only static fields differ."""
+    import jax
+
+    here = jax.tree.structure(tree)
+    expected, got = structure.node_data(), here.node_data()
+    if here == structure or expected is None or got is None:
+        return None
+    if expected[0] is not got[0]:
+        return f"{path}: expected a container of type {expected[0].__name__} but got {got[0].__name__}"
+    below = paths([path], [tree], is_leaf=lambda part: part is not tree)
+    found = (_other_container(name, part, of) for part, (name, of) in zip(structure.children(), below, strict=False))
+    return next(filter(None, found), None)
+
+
+def _difference(roots, expected, args, structure=None):
+    """Describes how the trees of a call differ from those that the step takes, which have this structure, if it is known."""
     if len(args) != len(roots):
         return f"expected {len(roots)} arguments ({', '.join(roots)}) but got {len(args)}"
     got = [path for path, _ in paths(roots, args)]
     missing, extra = ([p for p in a if p not in set(b)] for a, b in ((expected, got), (got, expected)))
     if not missing and not extra:
+        found = (_other_container(*each) for each in zip(roots, structure.children(), args, strict=True)) if structure else ()
+        if other := next(filter(None, found), None):
+            return other
         return (
             "expected the containers of the example arguments but got others of the same keys, or with other static fields: "
             "if they are objects made anew, such as TrainState.tx, use the example's with other arrays (TrainState.replace)"

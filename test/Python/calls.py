@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import unittest
+from collections import OrderedDict
 from copy import deepcopy
 
 import jax
@@ -359,6 +360,32 @@ class Errors(unittest.TestCase):
         self.expect(TypeError, r"batch\['x'\]: expected float32\[32,48\] but got float32\[31,48\]", state, {**batch, "x": batch["x"][1:]})
         self.expect(TypeError, r"batch\['x'\]: expected float32\[32,48\] but got int32\[32,48\]", state, {**batch, "x": np.zeros((32, 48), np.int32)})
         self.expect(TypeError, r"state\[0\]\['up'\]: expected float32\[64,96\] but got float32\[96,64\]", ({**state[0], "up": state[0]["up"].T}, state[1]), batch)
+
+    def test_containers(self):
+        state, batch = self.state, self.batch
+        self.expect(TypeError, r"^state: expected a container of type tuple but got list$", list(state), batch)
+        self.expect(TypeError, r"^batch\['weights'\]: expected a container of type dict but got OrderedDict$", state, {**batch, "weights": OrderedDict(batch["weights"])})
+        self.expect(TypeError, r"state\[0\]\['down'\]: expected float32\[96,64\] but got a ShapeDtypeStruct", jax.eval_shape(lambda: state), batch)
+
+    def test_arguments_by_name(self):
+        _, want = self.step(self.state, self.batch)
+        for args, named in (((self.state,), {"batch": self.batch}), ((), {"batch": self.batch, "state": self.state})):
+            self.assertEqual(self.step(*args, **named)[1], want)
+        for args, named in (((self.state,), {"data": self.batch}), ((self.state, self.batch), {"batch": self.batch})):
+            with self.assertRaisesRegex(TypeError, rf"expected 2 arguments \(state, batch\) but got {len(args)} in their places and, by name, {next(iter(named))}"):
+                self.step(*args, **named)
+
+    def test_static_arguments(self):
+        """They are bound before: here a value would be traced."""
+
+        def step(state, batch, mode):
+            return steps.tupled(state, batch)
+
+        for mode, text in ((2, "expected arguments that are arrays but got one for a static argument: .* functools.partial"),
+                           ("train", "mode: expected an array, a number or a jax.ShapeDtypeStruct but got 'train': .* functools.partial")):  # fmt: skip
+            with self.assertRaisesRegex(TypeError, text):
+                fp8.compile(jax.jit(step, static_argnames="mode"), self.state, self.batch, mode)
+        self.assertEqual(fp8.compile(functools.partial(step, mode="train"), self.state, self.batch)(self.state, self.batch)[1], self.step(self.state, self.batch)[1])
 
     def test_masked_arrays(self):
         """The mask would get lost."""

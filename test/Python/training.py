@@ -273,6 +273,11 @@ class Training(unittest.TestCase):
                 self.trainer().fit(self.state, batches(), steps_)
         self.assertFalse(self.out.exists())
 
+    def test_rules_are_texts(self):
+        for alarms in ([3], 3):
+            with self.assertRaisesRegex(TypeError, "expected alarms to be texts but got 3"):
+                self.trainer(alarms=alarms)
+
     def test_what_the_step_lacks(self):
         """It is reported before training, not when it is needed first."""
         with self.assertRaisesRegex(ValueError, "expected a step with an evaluation"):
