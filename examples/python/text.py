@@ -10,7 +10,10 @@ DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 def batches(rows=8, length=64, seed=0, prompt=0):
     """Yields endless batches {"tokens": int32[rows, length], "next": ..., "mask": float32}; the mask of the first `prompt`
     targets is 0."""
-    data = np.frombuffer(b"".join(path.read_bytes() for path in sorted(DOCS.glob("*.md"))), np.uint8)
+    files = sorted(DOCS.glob("*.md"))
+    if not files:
+        raise FileNotFoundError(f"expected the documentation, {DOCS}/*.md, to train on but found none: run the examples in a clone of the repository, or set text.DOCS")
+    data = np.frombuffer(b"".join(path.read_bytes() for path in files), np.uint8)
     random = np.random.default_rng(seed)
     mask = np.ones((rows, length), np.float32)
     mask[:, :prompt] = 0

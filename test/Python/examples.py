@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples" / "python"
@@ -32,6 +33,13 @@ class Examples(unittest.TestCase):
         folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         (folder / "words.md").write_text(" ".join(random.choice(words, 5000)))
         text.DOCS = folder
+
+    def test_no_documentation(self):
+        import text
+
+        with tempfile.TemporaryDirectory() as empty, unittest.mock.patch.object(text, "DOCS", pathlib.Path(empty)):
+            with self.assertRaisesRegex(FileNotFoundError, "expected the documentation, .*in a clone of the repository, or set text.DOCS"):
+                next(text.batches())
 
     def compare(self, step, state, inputs, least, noise=0.05):
         """`inputs()` makes new arguments of the step beside state. At least `least` dots become FP8, and losses stay within `noise` of JAX's."""
