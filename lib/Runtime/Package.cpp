@@ -7,7 +7,10 @@
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 using namespace fp8::rt;
 
@@ -15,8 +18,25 @@ using namespace fp8::rt;
 // Shared libraries
 //===----------------------------------------------------------------------===//
 
+/// Returns a path of the file by which dlopen loads it: for a path that it
+/// knows it returns what that once was, also if another file is there now.
+static std::string freshPath(std::string path) {
+  using Identity = std::pair<dev_t, ino_t>;
+  static std::mutex mutex;
+  static std::map<std::string, Identity> known;
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0)
+    return path; // dlopen says why
+  Identity identity(info.st_dev, info.st_ino);
+  std::lock_guard<std::mutex> lock(mutex);
+  while (known.emplace(path, identity).first->second != identity)
+    path.insert(path.rfind('/') + 1, "./");
+  return path;
+}
+
 Library::Library(const std::string &file)
-    : handle(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)), file(file) {
+    : handle(dlopen(freshPath(file).c_str(), RTLD_NOW | RTLD_LOCAL)),
+      file(file) {
   if (!handle)
     throw Error(FP8_ERROR_IO, str("cannot load '", file, "': ", dlerror()));
 }

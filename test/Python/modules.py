@@ -8,6 +8,7 @@ import unittest
 import warnings
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import steps
 
@@ -85,6 +86,17 @@ class Modules(unittest.TestCase):
             (path / "step.mlir").write_text(self.text)
             subprocess.run([FP8_RUN, path / "step.mlir", "--recipe", "delayed", "--emit-package", path / "package", "--quiet"], check=True)
             self.assertEqual(self.losses(fp8.load(path / "package")), self.want)
+
+    def test_package_in_place_of_a_loaded_one(self):
+        """What is loaded from a directory is the package that is there now; an earlier one stays what it is."""
+        with tempfile.TemporaryDirectory() as folder:
+            steps8, want = [], []
+            for factor in (1.0, 2.0, 3.0):
+                compiled = fp8.compile(lambda w, x, factor=factor: (w - jax.grad(lambda w: jnp.sum(x @ w))(w), jnp.sum(w) * factor), jnp.ones((8, 8)), jnp.ones((4, 8)))
+                compiled.save(folder)
+                steps8.append(fp8.load(folder))
+                want.append(64 * factor)
+            self.assertEqual([float(step8(jnp.ones((8, 8)), jnp.ones((4, 8)))[1]) for step8 in steps8], want)
 
     def test_results_without_leaves(self):
         def step(state, batch):
