@@ -6,7 +6,8 @@
 //  2. Every value is classified as constant, weight (computed from parameters
 //     alone) or data.
 //  3. Dots that the loss depends on and that read a weight are the forward
-//     dots. They define the layers.
+//     dots. They define the layers. Where a loss reads what another loss's
+//     gradients have changed, the backward pass of that loss is none of it.
 //  4. Other dots with a weight are dgrad if they contract the other dimensions
 //     of the weight.
 //  5. Dots without a weight that read the activation of a layer and contract
@@ -71,6 +72,24 @@ bool isFlag(Value value) {
   return type && type.getRank() == 0 && type.getElementType().isInteger(1);
 }
 
+/// Whether two dots contract other dimensions of one weight, as a layer and its
+/// dgrad do. Experts are contracted by both.
+bool areComplementary(const llvm::SmallBitVector &a,
+                      const llvm::SmallBitVector &b) {
+  return !a.anyCommon(b) || (a.test(b) && b.test(a));
+}
+
+/// A dot of a weight and data: the number of the weight's root, the dimensions
+/// of it that are contracted, and the number of the other operand's root.
+struct WeightRead {
+  Operation *dot;
+  unsigned weight;
+  llvm::SmallBitVector contracted;
+  unsigned other;
+  /// The other operand and what it has its elements from.
+  SmallVector<Value> otherChain;
+};
+
 /// A forward dot with a weight.
 struct Layer {
   unsigned info;
@@ -95,10 +114,13 @@ struct Analyzer {
   void run();
   llvm::StringSet<> findOtherState() const;
   void findForwardSlice();
-  void addForwardOfOtherLosses();
+  SmallVector<Value> findForwardOfOtherLosses() const;
+  std::vector<WeightRead> findWeightReads();
+  void leaveOutInnerBackward(ArrayRef<Value> losses, ArrayRef<Value> others);
   bool isTrained(Value weight) const;
-  DenseSet<Operation *> getSlice(ArrayRef<Value> roots,
-                                 bool throughSteps) const;
+  DenseSet<Operation *>
+  getSlice(ArrayRef<Value> roots, bool throughSteps,
+           function_ref<bool(Value)> isLeaf = nullptr) const;
   void findSavedUses(SmallVectorImpl<OpOperand *> &uses) const;
   bool inForwardPass(Operation *op) const;
   bool isRepeatedInBatch(Value operand, ArrayRef<int64_t> batch,
@@ -115,6 +137,8 @@ struct Analyzer {
   Layer makeLayer(unsigned index, const WeightDot &own);
   void classifyWithoutWeight(unsigned index);
   void findAttentionWithoutBatch();
+  Value findTerm(Value value, Operation *user,
+                 function_ref<bool(Value)> accepts) const;
   std::string getChangedParameter(Value value, Operation *user) const;
   bool matchWgrad(unsigned index, bool activationIsLhs);
   bool matchWgradByGradient(unsigned index, bool activationIsLhs);
@@ -185,19 +209,23 @@ void Analyzer::findForwardSlice() {
   // State that a loop over steps updates is a leaf of the forward pass: its
   // value in the last iteration comes from the backward pass and the optimizer.
   forwardSlice = getSlice(losses, /*throughSteps=*/false);
-  if (hasLoss)
-    addForwardOfOtherLosses();
+  if (hasLoss) {
+    SmallVector<Value> others = findForwardOfOtherLosses();
+    forwardSlice.insert_range(getSlice(others, /*throughSteps=*/false));
+    leaveOutInnerBackward(losses, others);
+  }
   updateSlice = getSlice(states, /*throughSteps=*/true);
   if (hasLoss)
     optimizerDots = findOptimizerDots(function, origins, forwardSlice);
 }
 
-/// Adds the forward pass of losses that are not returned, which are only
-/// visible by their gradients. If the returned losses do not read a parameter,
-/// the first dot that does belongs to the forward pass, because the dots of the
-/// backward pass depend on it. (Both passes may read other weights of one
-/// parameter: a transposed convolution reads its kernel reversed.)
-void Analyzer::addForwardOfOtherLosses() {
+/// Finds the forward pass of losses that are not returned, which are only
+/// visible by their gradients, and returns values in it. If the returned losses
+/// do not read a parameter, the first dot that does belongs to the forward
+/// pass, because the dots of the backward pass depend on it. (Both passes may
+/// read other weights of one parameter: a transposed convolution reads its
+/// kernel reversed.)
+SmallVector<Value> Analyzer::findForwardOfOtherLosses() const {
   DenseSet<Value> read;
   llvm::MapVector<Value, stablehlo::DotGeneralOp> first;
   auto forEachParameter = [&](Operation *op, function_ref<void(Value)> visit) {
@@ -230,7 +258,7 @@ void Analyzer::addForwardOfOtherLosses() {
   for (auto [parameter, dot] : first)
     if (!read.contains(parameter))
       roots.push_back(dot->getResult(0));
-  forwardSlice.insert_range(getSlice(roots, /*throughSteps=*/false));
+  return roots;
 }
 
 /// Returns true if a weight's parameter is one that gradients update.
@@ -239,9 +267,10 @@ bool Analyzer::isTrained(Value weight) const {
   return parameter && stateKindOf(parameter) == StateKind::Parameter;
 }
 
-/// Returns the ops that compute some values.
-DenseSet<Operation *> Analyzer::getSlice(ArrayRef<Value> roots,
-                                         bool throughSteps) const {
+/// Returns the ops that compute some values from leaves.
+DenseSet<Operation *>
+Analyzer::getSlice(ArrayRef<Value> roots, bool throughSteps,
+                   function_ref<bool(Value)> isLeaf) const {
   DenseSet<Operation *> slice;
   SmallVector<Value> worklist(roots);
   DenseSet<Value> seen;
@@ -251,7 +280,8 @@ DenseSet<Operation *> Analyzer::getSlice(ArrayRef<Value> roots,
   };
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
-    if (origins.isUpdatedParameter(value) && !throughSteps)
+    if ((origins.isUpdatedParameter(value) && !throughSteps) ||
+        (isLeaf && isLeaf(value)))
       continue;
     auto result = dyn_cast<OpResult>(value);
     Operation *op = result
@@ -468,6 +498,212 @@ void Analyzer::findContracted(WeightDot &dot) {
   }
 }
 
+/// Returns the dots of a weight and data, in program order.
+std::vector<WeightRead> Analyzer::findWeightReads() {
+  std::vector<WeightRead> reads;
+  function.walk<WalkOrder::PreOrder>([&](stablehlo::DotGeneralOp dot) {
+    Origin lhs = getOperandOrigin(dot, 0), rhs = getOperandOrigin(dot, 1);
+    if (isInnerProduct(dot) || std::min(lhs, rhs) != Origin::Weight ||
+        std::max(lhs, rhs) != Origin::Data)
+      return;
+    WeightDot own = getWeightDot(dot);
+    reads.push_back({dot, numbers.get(own.weightRoot()), own.contracted,
+                     numbers.get(own.otherRoot()), own.otherChain});
+  });
+  return reads;
+}
+
+namespace {
+/// Finds the backward passes in the slice of the losses that are no part of the
+/// forward pass: their gradients only change what a later loss reads, weights
+/// (as in SAM and in updates that are unrolled) or the batch (as in adversarial
+/// training). A loss whose own gradient passes through such a backward pass
+/// contains it.
+class InnerBackward {
+public:
+  InnerBackward(Analyzer &analyzer, ArrayRef<Value> losses);
+
+  bool any() const { return !dgrads.empty(); }
+  SmallVector<Value> getLayers() const { return getResults(forward); }
+  bool isLeaf(Value value) const;
+
+private:
+  SmallVector<Value> getResults(ArrayRef<unsigned> some) const;
+  bool inSlice(unsigned read) const {
+    return analyzer.forwardSlice.contains(reads[read].dot);
+  }
+  bool isDgradOf(unsigned read, unsigned layer) const;
+  bool repeats(unsigned read, unsigned layer) const;
+  bool mayBeAny() const;
+  void findDgrads();
+  bool isDifferentiated(unsigned dgrad) const;
+  bool followsFromDgrad(Value value) const;
+  bool isChangedParameter(Value value) const;
+  bool isMoved(Value value) const;
+  DenseSet<Operation *> findForwardReads(ArrayRef<Value> losses) const;
+
+  Analyzer &analyzer;
+  std::vector<WeightRead> reads;
+  /// The layers and their dgrads, among the reads.
+  SmallVector<unsigned> forward, dgrads;
+  /// The gradients that the dgrads read and compute.
+  DenseSet<Value> gradients;
+  /// What depends on the results of dots that may be dgrads, and on
+  /// `gradients`.
+  std::optional<Dependence> onDgrads, onGradients;
+};
+} // namespace
+
+InnerBackward::InnerBackward(Analyzer &analyzer, ArrayRef<Value> losses)
+    : analyzer(analyzer), reads(analyzer.findWeightReads()) {
+  if (!mayBeAny())
+    return;
+  findDgrads();
+  onDgrads.emplace(analyzer.function, getResults(dgrads), ValueSet(),
+                   /*together=*/true);
+  DenseSet<Operation *> read = findForwardReads(losses);
+  SmallVector<unsigned> others;
+  for (unsigned dgrad : dgrads)
+    (read.contains(reads[dgrad].dot) || isDifferentiated(dgrad) ? forward
+                                                                : others)
+        .push_back(dgrad);
+  dgrads = std::move(others);
+  for (unsigned dgrad : dgrads) {
+    gradients.insert(reads[dgrad].dot->getResult(0));
+    gradients.insert_range(reads[dgrad].otherChain);
+  }
+  onGradients.emplace(analyzer.function, llvm::to_vector(gradients), ValueSet(),
+                      /*together=*/true);
+}
+
+SmallVector<Value> InnerBackward::getResults(ArrayRef<unsigned> some) const {
+  return llvm::map_to_vector(
+      some, [&](unsigned i) -> Value { return reads[i].dot->getResult(0); });
+}
+
+/// Whether a dot contracts the other dimensions of the weight of a layer.
+bool InnerBackward::isDgradOf(unsigned read, unsigned layer) const {
+  const WeightRead &a = reads[read], &b = reads[layer];
+  return a.weight == b.weight && a.contracted.any() && b.contracted.any() &&
+         areComplementary(a.contracted, b.contracted);
+}
+
+/// Whether a dot computes a layer once more.
+bool InnerBackward::repeats(unsigned read, unsigned layer) const {
+  const WeightRead &a = reads[read], &b = reads[layer];
+  return a.weight == b.weight && a.contracted == b.contracted &&
+         a.other == b.other;
+}
+
+/// Whether the slice reads any weight both ways. It does in few steps, and what
+/// follows takes time.
+bool InnerBackward::mayBeAny() const {
+  for (unsigned i : llvm::seq<unsigned>(reads.size()))
+    for (unsigned j : llvm::seq(i))
+      if (inSlice(i) && inSlice(j) && isDgradOf(i, j))
+        return true;
+  return false;
+}
+
+/// Sorts the dots of the slice into layers and what may be their dgrads, which
+/// follow from their results.
+void InnerBackward::findDgrads() {
+  SmallVector<unsigned> all =
+      llvm::to_vector(llvm::seq<unsigned>(reads.size()));
+  Dependence onReads(analyzer.function, getResults(all));
+  for (unsigned i : all) {
+    if (!inSlice(i) ||
+        llvm::any_of(forward, [&](unsigned j) { return repeats(i, j); }))
+      continue;
+    bool isDgrad = llvm::any_of(forward, [&](unsigned j) {
+      return isDgradOf(i, j) && onReads.depends(reads[i].otherChain.front(), j);
+    });
+    (isDgrad ? dgrads : forward).push_back(i);
+  }
+}
+
+/// Whether the gradient of a loss passes through a dgrad: outside of the slice
+/// a dot reads the weight as the layer does, and the gradient of the dgrad's
+/// result.
+bool InnerBackward::isDifferentiated(unsigned dgrad) const {
+  for (unsigned i : llvm::seq<unsigned>(reads.size()))
+    if (!inSlice(i) && isDgradOf(i, dgrad) &&
+        followsFromDgrad(reads[i].otherChain.front()) &&
+        llvm::none_of(forward, [&](unsigned j) { return repeats(i, j); }))
+      return true;
+  return false;
+}
+
+/// Whether a value follows from what may be dgrads.
+bool InnerBackward::followsFromDgrad(Value value) const {
+  return onDgrads->dependsOnAny(value);
+}
+
+/// Whether a value is a parameter plus what depends on data.
+bool InnerBackward::isChangedParameter(Value value) const {
+  Operation *op = value.getDefiningOp();
+  return op && isFloat(value.getType()) &&
+         !analyzer.getChangedParameter(value, op).empty();
+}
+
+/// Whether a value is another one plus what follows from what may be gradients.
+bool InnerBackward::isMoved(Value value) const {
+  Operation *op = value.getDefiningOp();
+  return op && isFloat(value.getType()) &&
+         analyzer.findTerm(value, op, [&](Value term) {
+           return !isa_and_nonnull<stablehlo::ConstantOp>(
+                      term.getDefiningOp()) &&
+                  !followsFromDgrad(term);
+         });
+}
+
+/// Returns what follows from dots that may be dgrads and is part of the forward
+/// pass all the same: what the losses read without a layer or a changed
+/// parameter in between, and what a layer reads as it is, such as the vectors
+/// of a power iteration. The gradients of another loss move something first.
+DenseSet<Operation *>
+InnerBackward::findForwardReads(ArrayRef<Value> losses) const {
+  DenseSet<Operation *> layers;
+  SmallVector<Value> operands;
+  for (unsigned i : forward) {
+    layers.insert(reads[i].dot);
+    llvm::append_range(operands, reads[i].dot->getOperands());
+  }
+  DenseSet<Operation *> found =
+      analyzer.getSlice(losses, /*throughSteps=*/false, [&](Value value) {
+        return !followsFromDgrad(value) ||
+               layers.contains(value.getDefiningOp()) ||
+               isChangedParameter(value);
+      });
+  found.insert_range(
+      analyzer.getSlice(operands, /*throughSteps=*/false, [&](Value value) {
+        return !followsFromDgrad(value) ||
+               layers.contains(value.getDefiningOp()) || isMoved(value);
+      }));
+  return found;
+}
+
+/// Whether the forward pass reads a value as if it were given: a gradient, or a
+/// parameter that gradients have changed.
+bool InnerBackward::isLeaf(Value value) const {
+  return onGradients->dependsOnAny(value) &&
+         (gradients.contains(value) || isChangedParameter(value));
+}
+
+void Analyzer::leaveOutInnerBackward(ArrayRef<Value> losses,
+                                     ArrayRef<Value> others) {
+  InnerBackward inner(*this, losses);
+  if (!inner.any())
+    return;
+  SmallVector<Value> roots = inner.getLayers();
+  llvm::append_range(roots, losses);
+  llvm::append_range(roots, others);
+  // The result of a layer may be a gradient, too: that of half its square.
+  forwardSlice = getSlice(roots, /*throughSteps=*/false, [&](Value value) {
+    return inner.isLeaf(value) && !llvm::is_contained(roots, value);
+  });
+}
+
 /// Returns the dimension of the operand that dimension `dim` of the only result
 /// of `op` is, with the same extent; -1 if it is none, or not known.
 static int64_t dimBefore(Operation *op, int64_t dim) {
@@ -602,10 +838,7 @@ void Analyzer::classifyWithWeight(unsigned index) {
         (own.contracted.any() ||
          layer.activation == numbers.get(own.otherRoot())))
       same.push_back(i);
-    // Experts are contracted by both.
-    else if (!layer.weightContracted.anyCommon(own.contracted) ||
-             (layer.weightContracted.test(own.contracted) &&
-              own.contracted.test(layer.weightContracted)))
+    else if (areComplementary(layer.weightContracted, own.contracted))
       complementary.push_back(i);
   }
 
@@ -857,9 +1090,11 @@ void Analyzer::setWgrad(unsigned index, unsigned layer, bool activationIsLhs) {
   layersOfDot[index] = {layer};
 }
 
-/// Returns the parameter that `value` was computed from by adding values that
-/// depend on data, as SAM and line searches do; empty if there is none.
-std::string Analyzer::getChangedParameter(Value value, Operation *user) const {
+/// Returns a value that is accepted among those from which `value` was computed
+/// by adding others, perhaps within limits; null if there is none. A value that
+/// is broadcast before it is added is a bias.
+Value Analyzer::findTerm(Value value, Operation *user,
+                         function_ref<bool(Value)> accepts) const {
   Value whole = views.getViewRoot(value, user);
   auto getSize = [](Value value) {
     return cast<RankedTensorType>(value.getType()).getNumElements();
@@ -868,18 +1103,28 @@ std::string Analyzer::getChangedParameter(Value value, Operation *user) const {
   DenseSet<Value> seen;
   while (!stack.empty()) {
     Value source = views.getSameElementsRoot(stack.pop_back_val(), user);
-    // A value that is broadcast before it is added is a bias.
     if (getSize(views.getViewRoot(source, user)) != getSize(whole) ||
         !seen.insert(source).second)
       continue;
-    if (origins.get(source) == Origin::Weight)
-      return getPath(origins.getParameter(source));
+    if (accepts(source))
+      return source;
     llvm::append_range(stack, getFlowSources(source));
     if (Operation *op = source.getDefiningOp();
-        isa_and_nonnull<stablehlo::AddOp, stablehlo::SubtractOp>(op))
+        isa_and_nonnull<stablehlo::AddOp, stablehlo::SubtractOp,
+                        stablehlo::MaxOp, stablehlo::MinOp, stablehlo::ClampOp>(
+            op))
       llvm::append_range(stack, op->getOperands());
   }
-  return "";
+  return nullptr;
+}
+
+/// Returns the parameter that `value` was computed from by adding values that
+/// depend on data, as SAM and line searches do; empty if there is none.
+std::string Analyzer::getChangedParameter(Value value, Operation *user) const {
+  Value weight = findTerm(value, user, [&](Value term) {
+    return origins.get(term) == Origin::Weight;
+  });
+  return weight ? getPath(origins.getParameter(weight)) : "";
 }
 
 void Analyzer::classifyWithoutWeight(unsigned index) {
