@@ -1,7 +1,10 @@
 //===- Losses.cpp - Scalars that gradients flow from ----------------------===//
 
 #include "SignatureAnalyzer.h"
+#include "fp8/Dialect/StableHLO/IR/Barriers.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
+
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -17,13 +20,52 @@ unsigned SignatureAnalyzer::trainedIn(unsigned arg) {
   return next;
 }
 
+/// Returns what look like gradients of an argument in the update of it.
+SmallVector<Value> SignatureAnalyzer::findGradients(unsigned arg) {
+  SmallVector<Value> found;
+  Gradients::Factors partners = gradients.partnersOf(argument(arg));
+  if (!partners.empty())
+    for (auto &[source, reach] : chains.of(returned[trainedIn(arg)]))
+      if (!isa<BlockArgument>(source) && !inForwardPass.contains(source) &&
+          gradients.evidence(argument(arg), partners, source) > 0)
+        found.push_back(source);
+  return found;
+}
+
+/// Returns the values between which selects and branches choose `value`.
+static SmallVector<Value> findChoices(Value value) {
+  llvm::SetVector<Value> seen;
+  seen.insert(value);
+  SmallVector<Value> choices;
+  for (unsigned i = 0; i < seen.size(); ++i) {
+    Value choice = stablehlo::skipBarriers(seen[i]);
+    Operation *op = choice.getDefiningOp();
+    if (op && stablehlo::isBranch(op))
+      for (Region &region : op->getRegions())
+        seen.insert(yielded(region, cast<OpResult>(choice).getResultNumber()));
+    else if (isa_and_nonnull<stablehlo::SelectOp>(op))
+      seen.insert_range(op->getOperands().drop_front());
+    else
+      choices.push_back(choice);
+  }
+  return choices;
+}
+
 /// Whether the next value of state follows from its value by another way than
-/// `gradient`. That of a power iteration does not: what looks like its gradient
-/// is the next vector.
-bool SignatureAnalyzer::isUpdatedBy(unsigned arg, Value gradient) {
-  Value next = returned[trainedIn(arg)];
-  return chains.of(next).count(argument(arg)) > 0 ||
-         sliceOf({next}, {}, {gradient}).contains(argument(arg));
+/// what looks like its gradients. That of a power iteration does not: what
+/// looks like its gradient is the next vector.
+bool SignatureAnalyzer::isUpdatedBy(unsigned arg,
+                                    ArrayRef<Value> mayBeGradients) {
+  ValueSet barred(mayBeGradients.begin(), mayBeGradients.end());
+  return llvm::any_of(findChoices(returned[trainedIn(arg)]), [&](Value choice) {
+    const Chain &chain = chains.of(choice);
+    bool isUpdate = llvm::any_of(mayBeGradients, [&](Value gradient) {
+      return chain.count(gradient) > 0;
+    });
+    return isUpdate && !barred.contains(choice) &&
+           (chain.count(argument(arg)) > 0 ||
+            sliceOf({choice}, {}, barred).contains(argument(arg)));
+  });
 }
 
 /// Finds the gradients in updates, and the state that loops over whole steps
@@ -39,19 +81,15 @@ void SignatureAnalyzer::findGradients() {
         cast<ShapedType>(arg.type).getNumElements() == 1 &&
         gradientUpdates.contains(next))
       updated.insert(next);
-    Gradients::Factors partners = gradients.partnersOf(argument(arg.index));
-    if (partners.empty())
+    SmallVector<Value> mayBeGradients = findGradients(arg.index);
+    if (!isUpdatedBy(arg.index, mayBeGradients))
       continue;
-    for (auto &[source, reach] : chains.of(next))
-      if (!isa<BlockArgument>(source) && !inForwardPass.contains(source) &&
-          gradients.evidence(argument(arg.index), partners, source) > 0 &&
-          isUpdatedBy(arg.index, source)) {
-        learning.insert(arg.index);
-        if (!isa<BlockArgument>(next))
-          updated.insert(next);
-        if (seen.insert(source).second)
-          gradientValues.push_back(source);
-      }
+    learning.insert(arg.index);
+    if (!isa<BlockArgument>(next))
+      updated.insert(next);
+    for (Value gradient : mayBeGradients)
+      if (seen.insert(gradient).second)
+        gradientValues.push_back(gradient);
   }
   // The arguments that values start as which outer loops carry.
   DenseMap<Value, unsigned> argOfCarried;

@@ -130,7 +130,8 @@ private:
   void reportAmbiguities(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
                          ArrayRef<Ambiguity> found);
   unsigned trainedIn(unsigned arg);
-  bool isUpdatedBy(unsigned arg, Value gradient);
+  SmallVector<Value> findGradients(unsigned arg);
+  bool isUpdatedBy(unsigned arg, ArrayRef<Value> mayBeGradients);
   void findGradients();
   void barGradientFlags();
   SmallVector<Value>
