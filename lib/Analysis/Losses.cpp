@@ -520,13 +520,40 @@ LogicalResult SignatureAnalyzer::chooseLoss(std::vector<Candidate> candidates) {
   return success();
 }
 
+/// Returns the scalars that are computed from gradients of weights without
+/// another product of arrays in between, such as the angle of two gradients.
+llvm::SmallDenseSet<unsigned>
+SignatureAnalyzer::findMetricsOfGradients(ArrayRef<Candidate> candidates) {
+  llvm::SmallDenseSet<unsigned> params, metrics;
+  for (const Candidate &candidate : candidates)
+    params.insert_range(candidate.params);
+  SmallVector<Value> weightGradients = findGradientDots(params);
+  ValueSet barred(updated);
+  func.walk([&](Operation *op) {
+    if (isa<stablehlo::DotGeneralOp, stablehlo::ConvolutionOp>(op) &&
+        !isScalar(op->getResult(0).getType()))
+      barred.insert(op->getResult(0));
+  });
+  for (Value gradient : weightGradients)
+    barred.erase(gradient);
+  for (const Candidate &candidate : candidates) {
+    ValueSet slice = sliceOf({candidate.value}, carried, barred);
+    if (llvm::any_of(weightGradients,
+                     [&](Value value) { return slice.contains(value); }))
+      metrics.insert(candidate.index);
+  }
+  return metrics;
+}
+
 /// Adds to the forward pass every scalar that an update could depend on and
 /// that has dots which the loss does not have.
 void SignatureAnalyzer::findOtherLosses(ArrayRef<Candidate> candidates) {
   ValueSet known = sliceOf({returned[*loss]}, carried, updated);
+  llvm::SmallDenseSet<unsigned> metrics = findMetricsOfGradients(candidates);
   for (const Candidate &candidate : candidates) {
     ValueSet slice = sliceOf({candidate.value}, carried, updated);
-    if (candidate.index != *loss && llvm::any_of(slice, [&](Value value) {
+    if (candidate.index != *loss && !metrics.contains(candidate.index) &&
+        llvm::any_of(slice, [&](Value value) {
           return !known.contains(value) &&
                  isa_and_nonnull<stablehlo::DotGeneralOp,
                                  stablehlo::ConvolutionOp>(

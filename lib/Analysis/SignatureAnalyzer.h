@@ -161,6 +161,8 @@ private:
   bool forgetGradientsOfAllScalars();
   LogicalResult findLoss();
   LogicalResult chooseLoss(std::vector<Candidate> candidates);
+  llvm::SmallDenseSet<unsigned>
+  findMetricsOfGradients(ArrayRef<Candidate> candidates);
   void findOtherLosses(ArrayRef<Candidate> candidates);
   SmallVector<Value> getLosses();
   llvm::StringSet<> findChangingSubtrees();
