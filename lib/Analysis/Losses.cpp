@@ -287,8 +287,42 @@ void SignatureAnalyzer::dropWithoutBatch(std::vector<Candidate> &candidates) {
                    [&](const Candidate &c) { return !readsBatch(c); });
 }
 
+/// Returns everything from which the next state follows.
+ValueSet SignatureAnalyzer::findUsedByUpdates() {
+  SmallVector<Value> updates;
+  for (const SignatureArg &arg : signature.args)
+    if (resultOfArg[arg.index])
+      updates.push_back(returned[*resultOfArg[arg.index]]);
+  return sliceOf(updates, {});
+}
+
+/// Whether a scalar is another one times what parameters affect, too, and no
+/// update reads either factor, as it would if a gradient passed through the
+/// product.
+bool SignatureAnalyzer::isUnusedProduct(const Candidate &outer,
+                                        const Candidate &inner,
+                                        const ValueSet &used) {
+  auto isParam = [&](unsigned arg) {
+    return llvm::is_contained(outer.params, arg);
+  };
+  return llvm::any_of(outer.gradient, [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!isa_and_nonnull<stablehlo::MulOp, stablehlo::DivOp>(op) ||
+        !llvm::all_of(op->getOperands(), [&](Value factor) {
+          return !used.contains(factor) && outer.gradient.contains(factor) &&
+                 onArguments.dependsOnAny(factor, isParam);
+        }))
+      return false;
+    return llvm::any_of(op->getOperands(), [&](Value factor) {
+      return differentiableSliceOf(factor, carried, updated)
+          .contains(inner.value);
+    });
+  });
+}
+
 /// Drops scalars that are related to others: a function of the loss alone
-/// (perplexity) is a metric, and so is a term of the loss.
+/// (perplexity) is a metric, and so are a term of the loss and a product with
+/// it that no gradient passes through.
 void SignatureAnalyzer::dropFunctionsOfOthers(
     std::vector<Candidate> &candidates) {
   auto bypasses = [&](const Candidate &outer, const Candidate &inner) {
@@ -299,14 +333,17 @@ void SignatureAnalyzer::dropFunctionsOfOthers(
       return rest.contains(argument(param));
     });
   };
+  ValueSet used = findUsedByUpdates();
   auto isDominated = [&](const Candidate &candidate) {
     return llvm::any_of(candidates, [&](const Candidate &other) {
       if (other.index == candidate.index || other.value == candidate.value)
         return false;
       if (candidate.gradient.contains(other.value))
-        return !bypasses(candidate, other);
+        return !bypasses(candidate, other) ||
+               isUnusedProduct(candidate, other, used);
       if (other.gradient.contains(candidate.value))
-        return bypasses(other, candidate);
+        return bypasses(other, candidate) &&
+               !isUnusedProduct(other, candidate, used);
       return false;
     });
   };
@@ -322,11 +359,7 @@ void SignatureAnalyzer::dropFunctionsOfOthers(
 /// function needs one of its operands or its result, but the updates use
 /// neither.
 void SignatureAnalyzer::dropUnused(std::vector<Candidate> &candidates) {
-  SmallVector<Value> updates;
-  for (const SignatureArg &arg : signature.args)
-    if (resultOfArg[arg.index])
-      updates.push_back(returned[*resultOfArg[arg.index]]);
-  ValueSet used = sliceOf(updates, {});
+  ValueSet used = findUsedByUpdates();
   auto isRefuted = [&](const Candidate &candidate) {
     ValueSet seen{candidate.value};
     SmallVector<Value> stack{candidate.value};

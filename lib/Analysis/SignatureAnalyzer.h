@@ -151,6 +151,9 @@ private:
   bool couldBeLoss(const SignatureResult &result) const;
   void dropHiddenStates(std::vector<Candidate> &candidates);
   void dropWithoutBatch(std::vector<Candidate> &candidates);
+  ValueSet findUsedByUpdates();
+  bool isUnusedProduct(const Candidate &outer, const Candidate &inner,
+                       const ValueSet &used);
   void dropFunctionsOfOthers(std::vector<Candidate> &candidates);
   void dropUnused(std::vector<Candidate> &candidates);
   void dropAfterOthers(std::vector<Candidate> &candidates);
