@@ -244,6 +244,20 @@ SignatureAnalyzer::findLossCandidates() {
   });
 }
 
+/// Returns the only scalar that depends on state, if there is one, though no
+/// gradient that was recognized belongs to it. Forgets those gradients: they
+/// are an optimizer's own products, such as the factors that Dion keeps.
+std::vector<SignatureAnalyzer::Candidate>
+SignatureAnalyzer::findOnlyCandidate() {
+  std::vector<Candidate> candidates =
+      findLossCandidates(Dependence(func, {}), [](unsigned) { return true; });
+  if (candidates.size() != 1)
+    return {};
+  learning.clear();
+  gradientValues.clear();
+  return candidates;
+}
+
 /// If no gradient was recognized, update chains end at the gradients. Drops
 /// candidates with state whose chain only ends at values that the candidate is
 /// computed from, a hidden state. Copies of weights in another type only count
@@ -502,6 +516,8 @@ LogicalResult SignatureAnalyzer::findLoss() {
   std::vector<Candidate> candidates = findLossCandidates();
   if (candidates.empty() && !loss && forgetGradientsOfAllScalars())
     candidates = findLossCandidates();
+  if (candidates.empty() && !loss)
+    candidates = findOnlyCandidate();
   dropHiddenStates(candidates);
   dropWithoutBatch(candidates);
   if (!loss && failed(chooseLoss(candidates)))

@@ -148,6 +148,7 @@ private:
   findLossCandidates(const Dependence &onGradients,
                      llvm::function_ref<bool(unsigned)> learns);
   std::vector<Candidate> findLossCandidates();
+  std::vector<Candidate> findOnlyCandidate();
   bool couldBeLoss(const SignatureResult &result) const;
   void dropHiddenStates(std::vector<Candidate> &candidates);
   void dropWithoutBatch(std::vector<Candidate> &candidates);
