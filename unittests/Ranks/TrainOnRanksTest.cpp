@@ -509,8 +509,7 @@ TEST_F(TrainOnRanks, ADamagedFileOfASetIsNamed) {
             (std::vector<int>{0, 0}))
       << errors();
   std::string output = read(outputOf(0));
-  EXPECT_NE(output.find("passing over a checkpoint: cannot"),
-            std::string::npos)
+  EXPECT_NE(output.find("passing over a checkpoint: cannot"), std::string::npos)
       << output;
   EXPECT_NE(output.find("checkpoint-2.safetensors.index.json"),
             std::string::npos)
