@@ -1,0 +1,124 @@
+//===- Analyzer.h - The analysis of linear layers ---------------*- C++ -*-===//
+//
+// What the parts of the analysis share (LinearLayers.cpp describes it).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_ANALYSIS_LINEARLAYERS_ANALYZER_H
+#define FP8_LIB_ANALYSIS_LINEARLAYERS_ANALYZER_H
+
+#include "Origins.h"
+#include "ValueFlow.h"
+
+#include "fp8/Analysis/LinearLayers/LinearLayers.h"
+
+#include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <vector>
+
+namespace mlir::fp8 {
+
+/// Whether two dots contract other dimensions of one weight, as a layer and its
+/// dgrad do. Experts are contracted by both.
+inline bool areComplementary(const llvm::SmallBitVector &a,
+                             const llvm::SmallBitVector &b) {
+  return !a.anyCommon(b) || (a.test(b) && b.test(a));
+}
+
+/// A dot of a weight and data: the number of the weight's root, the dimensions
+/// of it that are contracted, and the number of the other operand's root.
+struct WeightRead {
+  Operation *dot;
+  unsigned weight;
+  llvm::SmallBitVector contracted;
+  unsigned other;
+  /// The other operand and what it has its elements from.
+  SmallVector<Value> otherChain;
+};
+
+/// A forward dot with a weight.
+struct Layer {
+  unsigned info;
+  /// The number of the weight's root, and the dimensions of it that are
+  /// contracted.
+  unsigned weight;
+  llvm::SmallBitVector weightContracted;
+  /// The same for the activation; `activationRest` are the dimensions that a
+  /// weight gradient contracts.
+  unsigned activation;
+  llvm::SmallBitVector activationRest;
+  SmallVector<int64_t> weightShape;
+  /// The numbers of the output gradients that the layer's dgrad dots read.
+  SmallVector<unsigned> gradients;
+};
+
+struct Analyzer {
+  Analyzer(func::FuncOp function, SmallVectorImpl<DotInfo> &dots)
+      : function(function), dots(dots), numbers(function), views(numbers),
+        origins(function) {}
+
+  void run();
+  llvm::StringSet<> findOtherState() const;
+  void findForwardSlice();
+  SmallVector<Value> findForwardOfOtherLosses() const;
+  std::vector<WeightRead> findWeightReads();
+  void leaveOutInnerBackward(ArrayRef<Value> losses, ArrayRef<Value> others);
+  bool isTrained(Value weight) const;
+  DenseSet<Operation *>
+  getSlice(ArrayRef<Value> roots, bool throughSteps,
+           function_ref<bool(Value)> isLeaf = nullptr) const;
+  void findSavedUses(SmallVectorImpl<OpOperand *> &uses) const;
+  bool inForwardPass(Operation *op) const;
+  bool isRepeatedInBatch(Value operand, ArrayRef<int64_t> batch,
+                         Operation *user) const;
+  bool isProjection(Value value, Operation *user) const;
+  Origin getOperandOrigin(stablehlo::DotGeneralOp dot, unsigned index) const;
+  bool isOneHot(Value value, Operation *user) const;
+  struct WeightDot;
+  WeightDot getWeightDot(stablehlo::DotGeneralOp dot);
+  static void findContracted(WeightDot &dot);
+  bool isBatchOfScores(Value value, int64_t dim) const;
+  bool mixesHeads(stablehlo::DotGeneralOp dot, unsigned activation) const;
+  void classifyWithWeight(unsigned index);
+  Layer makeLayer(unsigned index, const WeightDot &own);
+  void classifyWithoutWeight(unsigned index);
+  void findAttentionWithoutBatch();
+  Value findTerm(Value value, Operation *user,
+                 function_ref<bool(Value)> accepts) const;
+  std::string getChangedParameter(Value value, Operation *user) const;
+  bool matchWgrad(unsigned index, bool activationIsLhs);
+  bool matchWgradByGradient(unsigned index, bool activationIsLhs);
+  void setWgrad(unsigned index, unsigned layer, bool activationIsLhs);
+  std::string getUpdatedParameter(Value gradient,
+                                  bool throughDots = false) const;
+  bool readsParameter(const Layer &layer, StringRef path) const;
+  std::string getParameterOfResult(unsigned result) const;
+  void findHeads();
+  void dropChoices();
+  std::string getPath(BlockArgument parameter) const {
+    return parameter ? getParameterPath(function, parameter) : "";
+  }
+
+  // Reading attributes is not const in MLIR.
+  mutable func::FuncOp function;
+  SmallVectorImpl<DotInfo> &dots;
+  ValueNumbers numbers;
+  Views views;
+  Origins origins;
+  std::vector<Layer> layers;
+  /// For each dot, the layers whose weight or activation it reads.
+  SmallVector<SmallVector<unsigned, 2>> layersOfDot;
+  /// Dots of two activations that have no batching dimensions and no role.
+  SmallVector<unsigned> ofActivations;
+  bool hasLoss = false, updatesParameters = false;
+  /// The ops that compute the loss, and those that compute the next parameters
+  /// and the state of the optimizer.
+  DenseSet<Operation *> forwardSlice, updateSlice;
+  /// Dots of the optimizer, and those that mix heads.
+  DenseSet<Operation *> optimizerDots, mixers;
+};
+
+} // namespace mlir::fp8
+
+#endif // FP8_LIB_ANALYSIS_LINEARLAYERS_ANALYZER_H
