@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <optional>
 #include <sstream>
@@ -181,13 +180,13 @@ static CheckpointInfo readInfo(const TensorFile &file,
                     " but got ", value("format")));
   auto number = [&](const char *key, auto &out) {
     std::string text = value(key);
-    const char *end = text.data() + text.size();
-    auto [stop, error] = std::from_chars(text.data(), end, out);
-    if (error != std::errc() || stop != end)
+    auto whole = numberOf<std::decay_t<decltype(out)>>(text);
+    if (!whole)
       throw Error(FP8_ERROR_FORMAT,
                   str("'", at.path, "': expected '", key,
                       "' in its metadata to be a whole number but got '", text,
                       "'"));
+    out = *whole;
   };
   CheckpointInfo info;
   number("step", info.step);
@@ -435,7 +434,7 @@ void restoreState(const TensorFile &file, fp8_step &step) {
   auto found = file.metadata.find("step");
   int64_t count = found == file.metadata.end()
                       ? 0
-                      : std::strtoll(found->second.c_str(), nullptr, 10);
+                      : numberOf<int64_t>(found->second).value_or(0);
   loadSaved(state, file, count, indices, executable,
             [&](size_t i, const char *value) { step.setWhole(i, value); });
 }

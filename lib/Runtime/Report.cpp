@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -175,29 +174,18 @@ readTable(const std::string &text) {
   return rows;
 }
 
-/// Returns the number that a cell is, as a whole.
-template <typename T>
-static std::optional<T> numberOfCell(const std::string &cell) {
-  T value;
-  const char *end = cell.data() + cell.size();
-  auto [stop, error] = std::from_chars(cell.data(), end, value);
-  if (error != std::errc() || stop != end)
-    return std::nullopt;
-  return value;
-}
-
 /// Returns the row of a line of log.csv with these columns; nothing if it has
 /// no step or no loss.
 std::optional<LogRow> Report::readCells(const std::vector<std::string> &columns,
                                         const std::vector<std::string> &cells) {
   if (cells.size() != columns.size())
     return std::nullopt;
-  std::optional<int64_t> step = numberOfCell<int64_t>(cells[0]);
-  std::optional<double> loss = numberOfCell<double>(cells[1]);
+  std::optional<int64_t> step = numberOf<int64_t>(cells[0]);
+  std::optional<double> loss = numberOf<double>(cells[1]);
   if (!step || !loss)
     return std::nullopt;
   auto number = [](const std::string &cell) {
-    return numberOfCell<double>(cell).value_or(
+    return numberOf<double>(cell).value_or(
         std::numeric_limits<double>::quiet_NaN());
   };
   LogRow row;

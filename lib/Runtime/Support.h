@@ -9,8 +9,10 @@
 
 #include "fp8-c/Runtime.h"
 
+#include <charconv>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -31,6 +33,16 @@ template <typename... Ts> std::string str(const Ts &...parts) {
   std::ostringstream stream;
   (stream << ... << parts);
   return stream.str();
+}
+
+/// Returns the number that a text is as a whole; nothing if it is none.
+template <typename T> std::optional<T> numberOf(const std::string &text) {
+  T number;
+  const char *end = text.data() + text.size();
+  auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end)
+    return std::nullopt;
+  return number;
 }
 
 /// Runs `body` and converts exceptions to a status and fp8_last_error().
