@@ -252,12 +252,12 @@ static void checkLibrary(const std::string &path, const Entry &entry) {
 }
 
 /// Checks that the manifest is as it was written: the code relies on its sizes.
-static void checkManifest(const std::string &path, const Entry &manifest) {
+static void checkManifest(const std::string &path, const Entry &manifest,
+                          std::string text) {
   if (!manifest.has(FP8_MANIFEST_SUM))
     return; // of a compiler that wrote no sum yet
   uint32_t expected = manifest.at(FP8_MANIFEST_SUM).get<uint32_t>();
   // The sum is that of the text with a 0 in its own place.
-  std::string text = readTextFile(path);
   const std::string field = "\"" FP8_MANIFEST_SUM "\": ";
   if (size_t at = text.find(field); at != std::string::npos) {
     size_t begin = at + field.size();
@@ -327,9 +327,10 @@ static std::map<std::string, fp8_package_code> connect(const Library &library) {
   return code;
 }
 
-static nlohmann::json parseJSON(const std::string &path) {
+static nlohmann::json parseJSON(const std::string &path,
+                                const std::string &text) {
   try {
-    return nlohmann::json::parse(readTextFile(path));
+    return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error &error) {
     throw Error(FP8_ERROR_FORMAT,
                 str("expected '", path, "' to be JSON but it is not, at byte ",
@@ -345,10 +346,11 @@ fp8_package::fp8_package(const std::string &directory) {
   if (!fileExists(path))
     throw Error(FP8_ERROR_IO, str("expected a package in '", directory,
                                   "' but '", path, "' does not exist"));
-  nlohmann::json json = parseJSON(path);
+  std::string content = readTextFile(path);
+  nlohmann::json json = parseJSON(path, content);
   checkVersion(path, json);
   Entry manifest(path, json);
-  checkManifest(path, manifest);
+  checkManifest(path, manifest, std::move(content));
   checkCpu(manifest.at("target").at("cpu").get<std::string>(),
            manifest.at("target").at("features").get<std::string>());
   Entry file = manifest.at("library");
@@ -371,9 +373,9 @@ fp8_package::fp8_package(const std::string &directory) {
   for (const Entry &text : manifest.at("texts").list()) {
     std::string name = text.get<std::string>(),
                 path = str(directory, "/", name);
-    if (name.size() > 5 && name.compare(name.size() - 5, 5, ".json") == 0)
-      parseJSON(path);
     texts[name] = readTextFile(path);
+    if (name.size() > 5 && name.compare(name.size() - 5, 5, ".json") == 0)
+      parseJSON(path, texts[name]);
   }
   texts["fingerprint"] = manifest.at("fingerprint").get<std::string>();
 }
