@@ -1038,6 +1038,8 @@ typedef struct fp8_train_options {
   int32_t sharded_checkpoints; /* with group, 1: each rank writes a share of the
                                   state to its own file; that is always so if
                                   state is dealt to ranks (shard)           */
+  const char *ranks; /* text of ranks.txt: ranks that train together have the
+                        same first line; or NULL                            */
 } fp8_train_options;
 
 /* Fills in what a package has for a run: functions, fingerprint, recipe,

@@ -2,7 +2,6 @@
 
 #include "fp8/Run/RunOptions.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <list>
@@ -333,40 +332,7 @@ std::string fp8run::findRanksMistake(const RunOptions &run,
          "a single process: emit the package with --data-parallel";
 }
 
-/// Returns how the package of another rank differs from that of rank 0 in the
-/// options about what they send each other; "" if it does not.
-static std::string findOtherPackage(const RunOptions &run,
-                                    const fp8_package *package) {
-  const char *text = fp8_package_text(package, "ranks.txt");
-  std::string mine = text ? text : "";
-  mine.resize(std::min(mine.find('\n'), mine.size()));
-  std::vector<std::string> all;
-  fp8_status status = fp8_group_gather(
-      run.group, mine.data(), static_cast<int64_t>(mine.size()),
-      [](void *user, const void *data, int64_t bytes) {
-        static_cast<std::vector<std::string> *>(user)->emplace_back(
-            static_cast<const char *>(data), bytes);
-      },
-      &all);
-  if (status != FP8_OK)
-    return fp8_last_error();
-  for (size_t rank = 1; rank < all.size(); ++rank)
-    if (all[rank] != all[0])
-      return "rank " + std::to_string(rank) + " of " +
-             std::to_string(all.size()) +
-             " has another --zero or --global-amax than rank 0 ('" + all[rank] +
-             "' instead of '" + all[0] + "')";
-  return "";
-}
-
 int fp8run::train(const RunOptions &run, const fp8_package *package) {
-  if (fp8_group_size(run.group) > 1)
-    if (std::string other = findOtherPackage(run, package); !other.empty()) {
-      if (fp8_group_claim_failure(run.group))
-        printError(run.program, other);
-      fp8_group_abort(run.group, other.c_str());
-      return 1;
-    }
   fp8_train_options options = {};
   fp8_export exported = {};
   bool isExported = !run.exportDir.empty();

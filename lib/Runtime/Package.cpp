@@ -414,6 +414,7 @@ void fp8_package::fill(fp8_train_options &options, fp8_export *exported) const {
   options.recipe = text("recipe.yaml");
   options.preset = text("preset.yaml");
   options.cost = text("cost.json");
+  options.ranks = text("ranks.txt");
   if (!exported)
     return;
   exported->encode = function("export");

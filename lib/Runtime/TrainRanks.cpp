@@ -62,6 +62,9 @@ void Trainer::checkRanks() {
   // becomes different.)
   expectSame("file, recipe or compiler",
              withoutArithmetic(position.fingerprint));
+  std::string compiled = options.ranks ? options.ranks : "";
+  expectSame("--zero or --global-amax",
+             compiled.substr(0, compiled.find('\n')));
   expectSame("data set", position.dataFingerprint);
   expectSame("set of held-out data",
              evaluation ? evaluation->dataFingerprint() : "none");
