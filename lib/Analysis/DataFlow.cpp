@@ -67,6 +67,18 @@ void fp8::forEachSource(Value value, function_ref<void(Value)> visit) {
       llvm::for_each(region.front().getTerminator()->getOperands(), visit);
 }
 
+SmallVector<Value> fp8::choicesOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  SmallVector<Value> choices;
+  if (isa_and_nonnull<stablehlo::SelectOp>(op))
+    llvm::append_range(choices, op->getOperands().drop_front());
+  else if (op && stablehlo::isBranch(op))
+    for (Region &region : op->getRegions())
+      choices.push_back(
+          yielded(region, cast<OpResult>(value).getResultNumber()));
+  return choices;
+}
+
 static void forEachSource(Value value, const ValueSet &carried,
                           function_ref<void(Value)> visit) {
   if (carried.contains(value)) {

@@ -39,13 +39,9 @@ static SmallVector<Value> findChoices(Value value) {
   SmallVector<Value> choices;
   for (unsigned i = 0; i < seen.size(); ++i) {
     Value choice = stablehlo::skipBarriers(seen[i]);
-    Operation *op = choice.getDefiningOp();
-    if (op && stablehlo::isBranch(op))
-      for (Region &region : op->getRegions())
-        seen.insert(yielded(region, cast<OpResult>(choice).getResultNumber()));
-    else if (isa_and_nonnull<stablehlo::SelectOp>(op))
-      seen.insert_range(op->getOperands().drop_front());
-    else
+    SmallVector<Value> parts = choicesOf(choice);
+    seen.insert_range(parts);
+    if (parts.empty())
       choices.push_back(choice);
   }
   return choices;

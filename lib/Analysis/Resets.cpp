@@ -41,13 +41,7 @@ Value fp8::getBeforeReset(Value next) {
         return op->getOperand(1 - i);
     return nullptr;
   }
-  SmallVector<Value> choices;
-  if (isa<stablehlo::SelectOp>(op))
-    choices.append(op->operand_begin() + 1, op->operand_end());
-  else if (stablehlo::isBranch(op))
-    for (Region &branch : op->getRegions())
-      choices.push_back(
-          yielded(branch, cast<OpResult>(next).getResultNumber()));
+  SmallVector<Value> choices = choicesOf(next);
   Value other;
   bool resets = false;
   for (Value choice : choices)

@@ -65,6 +65,10 @@ inline Value yielded(Region &region, unsigned index) {
   return region.front().getTerminator()->getOperand(index);
 }
 
+/// Returns the values of which a select or a branch chooses `value`; none if it
+/// is no choice.
+SmallVector<Value> choicesOf(Value value);
+
 /// Calls `visit` with every value that `value` is directly computed from. A
 /// loop-carried value depends on its own next value, not on the others.
 void forEachSource(Value value, function_ref<void(Value)> visit);
