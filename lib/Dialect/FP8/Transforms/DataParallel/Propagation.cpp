@@ -903,18 +903,6 @@ static bool goToSamePlaces(stablehlo::ScatterOp op, const RowDims &rows) {
   });
 }
 
-/// Returns the dimensions of the target along which windows extend.
-static SmallVector<int64_t> windowDimsOf(stablehlo::ScatterOp op) {
-  auto dims = op.getScatterDimensionNumbers();
-  SmallVector<int64_t> windowDims;
-  int64_t rank = shapeOf(op.getInputs()[0]).size();
-  for (int64_t d = 0; d < rank; ++d)
-    if (!llvm::is_contained(dims.getInsertedWindowDims(), d) &&
-        !llvm::is_contained(dims.getInputBatchingDims(), d))
-      windowDims.push_back(d);
-  return windowDims;
-}
-
 /// Handles values that all ranks share and that are written into rows: each
 /// window contains all rows.
 LogicalResult Propagation::visitScatterIntoRows(stablehlo::ScatterOp op,

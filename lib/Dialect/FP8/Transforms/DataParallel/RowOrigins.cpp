@@ -92,6 +92,17 @@ originsOfGather(stablehlo::GatherOp op, ArrayRef<RowDim> rows) {
   return SmallVector<RowOrigin>{table, indices};
 }
 
+SmallVector<int64_t> fp8::windowDimsOf(stablehlo::ScatterOp op) {
+  auto dims = op.getScatterDimensionNumbers();
+  SmallVector<int64_t> windowDims;
+  int64_t rank = shapeOf(op.getInputs()[0]).size();
+  for (int64_t d = 0; d < rank; ++d)
+    if (!llvm::is_contained(dims.getInsertedWindowDims(), d) &&
+        !llvm::is_contained(dims.getInputBatchingDims(), d))
+      windowDims.push_back(d);
+  return windowDims;
+}
+
 /// Handles updates of rows that are batching dimensions.
 static std::optional<SmallVector<RowOrigin>>
 originsOfScatter(stablehlo::ScatterOp op, ArrayRef<RowDim> rows) {
@@ -244,17 +255,13 @@ bool SameForRows::checkCarry(stablehlo::WhileOp loop, unsigned index,
 
 /// Handles windows that cover all of the dimension.
 bool SameForRows::checkScatter(stablehlo::ScatterOp op, const RowDim &row) {
-  auto dims = op.getScatterDimensionNumbers();
-  if (op.getInputs().size() != 1 ||
-      llvm::is_contained(dims.getInsertedWindowDims(), row.dim) ||
-      llvm::is_contained(dims.getInputBatchingDims(), row.dim))
+  if (op.getInputs().size() != 1)
     return false;
-  int64_t window = 0;
-  for (int64_t dim = 0; dim < row.dim; ++dim)
-    window += !llvm::is_contained(dims.getInsertedWindowDims(), dim) &&
-              !llvm::is_contained(dims.getInputBatchingDims(), dim);
+  auto window = positionIn(windowDimsOf(op), row.dim);
+  if (!window)
+    return false;
   Value target = op.getInputs()[0], updates = op.getUpdates()[0];
-  int64_t dim = dims.getUpdateWindowDims()[window];
+  int64_t dim = op.getScatterDimensionNumbers().getUpdateWindowDims()[*window];
   return shapeOf(target)[row.dim] == shapeOf(updates)[dim] &&
          check(target, row) && check(updates, {dim, row.outer, row.size});
 }

@@ -21,6 +21,9 @@ inline std::optional<int64_t> positionIn(ArrayRef<int64_t> dims, int64_t dim) {
 std::optional<int64_t> dimOfIndices(ArrayRef<int64_t> windowDims,
                                     int64_t indexVectorDim, int64_t dim);
 
+/// Returns the dimensions of a scatter's target along which windows extend.
+SmallVector<int64_t> windowDimsOf(stablehlo::ScatterOp op);
+
 /// Returns the dimension along which an op sorts; none if it does not.
 std::optional<int64_t> sortedDim(Operation *op);
 
