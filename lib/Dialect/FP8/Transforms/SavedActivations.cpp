@@ -20,6 +20,7 @@
 #include "ComputeType.h"
 #include "EffectiveRecipe.h"
 #include "Quantizer.h"
+#include "SmallTensors.h"
 #include "ThinStacks.h"
 
 #include "fp8/Analysis/LinearLayers/GatedUnits.h"
@@ -290,6 +291,7 @@ private:
   bool isExact(Value value);
   Value inRangeOfBF16(Value value);
   std::optional<SavedFormat> getForm(Value value) const;
+  Value store(Value value, bool isStacked);
   Value restore(Value value, Operation *reader, bool isStacked);
   Value addBarrier(Value narrow);
   Value derive(Value value, Operation *reader, IRMapping &known);
@@ -297,6 +299,7 @@ private:
   bool hasParts(Value value);
   Value derivePart(Value value, const Part &part, IRMapping &known);
   Value partOf(Value value, const Part &part);
+  Part partOfOperand(Operation *op, Value operand, const Part &part);
   void deriveInLoop(OpOperand &use, stablehlo::DynamicSliceOp slice);
   void sink();
 
@@ -500,8 +503,8 @@ Value Saver::inRangeOfBF16(Value value) {
              builder, value.getLoc(), value.getType(), low, value, high);
 }
 
-/// Makes the value that `reader` reads instead of a saved one.
-Value Saver::restore(Value value, Operation *reader, bool isStacked) {
+/// Returns what is saved of a value: the value, or a narrower form of it.
+Value Saver::store(Value value, bool isStacked) {
   auto type = cast<RankedTensorType>(value.getType());
   Location loc = value.getLoc();
   if (std::optional<SavedFormat> form = getForm(value)) {
@@ -522,9 +525,7 @@ Value Saver::restore(Value value, Operation *reader, bool isStacked) {
       payload = QuantizeOp::create(builder, loc, scaled, value,
                                    scale.getScale(), scale.getQuantizer());
     }
-    Value stored = isStacked ? payload : addBarrier(payload);
-    builder.setInsertionPoint(reader);
-    return DequantizeOp::create(builder, loc, type, stored);
+    return isStacked ? payload : addBarrier(payload);
   }
   // Sums of rows take little memory, and many values are computed from each.
   if (type.getNumElements() * kSmallPart <= largestOperand)
@@ -534,10 +535,20 @@ Value Saver::restore(Value value, Operation *reader, bool isStacked) {
     return isStacked || isa<BlockArgument>(value) ? value : addBarrier(value);
   Value narrow =
       rounder.get(mayExceedBF16(value) ? inRangeOfBF16(value) : value);
-  if (!isStacked && !isa<BlockArgument>(narrow))
-    narrow = addBarrier(narrow);
+  return isStacked || isa<BlockArgument>(narrow) ? narrow : addBarrier(narrow);
+}
+
+/// Makes the value that `reader` reads instead of a saved one.
+Value Saver::restore(Value value, Operation *reader, bool isStacked) {
+  Value stored = store(value, isStacked);
+  if (stored.getType() == value.getType())
+    return stored;
   builder.setInsertionPoint(reader);
-  return stablehlo::ConvertOp::create(builder, loc, type, narrow);
+  if (isa<ScaledType>(stored.getType()))
+    return DequantizeOp::create(builder, value.getLoc(), value.getType(),
+                                stored);
+  return stablehlo::ConvertOp::create(builder, value.getLoc(), value.getType(),
+                                      stored);
 }
 
 /// Whether `value` is computed again rather than read.
@@ -577,12 +588,34 @@ bool Saver::hasParts(Value value) {
 Value Saver::partOf(Value value, const Part &part) {
   builder.setInsertionPoint(part.reader);
   auto type = tensorOf(value).clone(part.sizes);
-  DenseElementsAttr elements;
-  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
-    return stablehlo::ConstantOp::create(builder, value.getLoc(),
-                                         elements.resizeSplat(type));
+  if (Value splat = resizeSplat(builder, value.getLoc(), value, type))
+    return splat;
   return stablehlo::DynamicSliceOp::create(builder, value.getLoc(), type, value,
                                            part.starts, part.sizes);
+}
+
+/// Returns the part of an operand that `part` of the op's result reads.
+Part Saver::partOfOperand(Operation *op, Value operand, const Part &part) {
+  Part from = part;
+  if (auto transpose = dyn_cast<stablehlo::TransposeOp>(op)) {
+    for (auto [to, dim] : llvm::enumerate(transpose.getPermutation())) {
+      from.starts[dim] = part.starts[to];
+      from.sizes[dim] = part.sizes[to];
+    }
+  } else if (auto spread = dyn_cast<stablehlo::BroadcastInDimOp>(op)) {
+    from.starts.clear();
+    from.sizes.clear();
+    builder.setInsertionPoint(part.reader);
+    for (auto [dim, size] : llvm::zip(spread.getBroadcastDimensions(),
+                                      tensorOf(operand).getShape())) {
+      Value start = part.starts[dim];
+      from.starts.push_back(
+          size == 1 ? makeZeros(builder, op->getLoc(), start.getType())
+                    : start);
+      from.sizes.push_back(size == 1 ? 1 : part.sizes[dim]);
+    }
+  }
+  return from;
 }
 
 /// Recomputes a slice of `value`, from slices.
@@ -590,41 +623,19 @@ Value Saver::derivePart(Value value, const Part &part, IRMapping &known) {
   if (tensorOf(value).getRank() == 0)
     return derive(value, part.reader, known);
   if (!recomputes(value)) {
-    if (!saved.contains(value))
-      return partOf(value, part);
-    Value whole = restore(value, part.reader, /*isStacked=*/false);
-    auto convert = whole.getDefiningOp<stablehlo::ConvertOp>();
-    if (!convert || whole == value)
-      return partOf(whole, part);
-    Value narrow = partOf(convert.getOperand(), part);
-    convert.erase();
-    return stablehlo::ConvertOp::create(builder, value.getLoc(), narrow,
+    Value stored =
+        saved.contains(value) ? store(value, /*isStacked=*/false) : value;
+    Value slice = partOf(stored, part);
+    if (stored.getType() == value.getType())
+      return slice;
+    return stablehlo::ConvertOp::create(builder, value.getLoc(), slice,
                                         tensorOf(value).getElementType());
   }
   Operation *def = value.getDefiningOp();
-  builder.setInsertionPoint(part.reader);
-  Value zero = stablehlo::makeSplat(
-      builder, value.getLoc(), tensorOf(part.starts[0]),
-      builder.getZeroAttr(tensorOf(part.starts[0]).getElementType()));
   IRMapping operands;
-  for (Value operand : def->getOperands()) {
-    Part from = part;
-    if (auto transpose = dyn_cast<stablehlo::TransposeOp>(def)) {
-      for (auto [to, dim] : llvm::enumerate(transpose.getPermutation())) {
-        from.starts[dim] = part.starts[to];
-        from.sizes[dim] = part.sizes[to];
-      }
-    } else if (auto spread = dyn_cast<stablehlo::BroadcastInDimOp>(def)) {
-      from.starts.clear();
-      from.sizes.clear();
-      for (auto [dim, size] : llvm::zip(spread.getBroadcastDimensions(),
-                                        tensorOf(operand).getShape())) {
-        from.starts.push_back(size == 1 ? zero : part.starts[dim]);
-        from.sizes.push_back(size == 1 ? 1 : part.sizes[dim]);
-      }
-    }
-    operands.map(operand, derivePart(operand, from, known));
-  }
+  for (Value operand : def->getOperands())
+    operands.map(operand,
+                 derivePart(operand, partOfOperand(def, operand, part), known));
   builder.setInsertionPoint(part.reader);
   Operation *copy = builder.clone(*def, operands);
   copy->getResult(0).setType(tensorOf(value).clone(part.sizes));
