@@ -43,6 +43,30 @@ SmallVector<Value> extractAll(OpBuilder &b, Location loc, ValueRange tensors,
   return elements;
 }
 
+/// Returns the extents of the loops over the rows along a dimension. Loops of
+/// one iteration are left out, because they would be folded.
+SmallVector<int64_t> extentsOfRows(RankedTensorType type, unsigned dimension) {
+  SmallVector<int64_t> extents;
+  for (auto [dim, extent] : llvm::enumerate(type.getShape()))
+    if (dim != dimension && extent > 1)
+      extents.push_back(extent);
+  return extents;
+}
+
+/// Returns the indices of element `t` of the row at these indices of the loops
+/// over the rows.
+SmallVector<Value> placeInRow(OpBuilder &b, Location loc, RankedTensorType type,
+                              unsigned dimension, ArrayRef<Value> rows,
+                              Value t) {
+  SmallVector<Value> where;
+  unsigned next = 0;
+  for (auto [dim, extent] : llvm::enumerate(type.getShape()))
+    where.push_back(dim == dimension ? t
+                    : extent > 1     ? rows[next++]
+                                     : constantIndex(b, loc, 0));
+  return where;
+}
+
 /// Merges the runs of `width` elements of `from` pairwise into `to`.
 SmallVector<Value> mergeRuns(OpBuilder &builder, Location location, int64_t n,
                              Value width, ValueRange from, Row fromRow,
@@ -112,12 +136,9 @@ SmallVector<Value> mergeSort(OpBuilder &builder, Location location,
   unsigned count = inputs.size();
   if (n <= 1 || type.getNumElements() == 0)
     return SmallVector<Value>(inputs);
-  // Loops of one iteration are folded, which the outermost loop must not be.
-  SmallVector<int64_t> extents;
-  for (int64_t i = 0; i < type.getRank(); ++i)
-    if (i != dimension && type.getDimSize(i) > 1)
-      extents.push_back(type.getDimSize(i));
+  SmallVector<int64_t> extents = extentsOfRows(type, dimension);
   // Two merges, into the scratch row and back, quadruple the width of a run.
+  // The outermost loop must not be folded.
   int64_t rounds = llvm::divideCeil(llvm::Log2_64_Ceil(n), 2);
   extents.push_back(extents.empty() ? std::max<int64_t>(rounds, 2) : rounds);
 
@@ -130,14 +151,7 @@ SmallVector<Value> mergeSort(OpBuilder &builder, Location location,
       builder, location, extents, carried, indices,
       [&](OpBuilder &b, Location loc, ValueRange args) {
         auto inRow = [&](Value t) {
-          SmallVector<Value> where;
-          unsigned next = 0;
-          for (int64_t i = 0; i < type.getRank(); ++i)
-            where.push_back(i == dimension ? t
-                            : type.getDimSize(i) > 1
-                                ? indices[next++]
-                                : constantIndex(b, loc, 0));
-          return where;
+          return placeInRow(b, loc, type, dimension, indices, t);
         };
         auto inScratch = [](Value t) { return SmallVector<Value>{t}; };
         Value one = constantIndex(b, loc, 1);
@@ -252,29 +266,21 @@ SmallVector<Value> selectFirst(OpBuilder &builder, Location location,
                                Value input, ArrayRef<RankedTensorType> types,
                                Comparator comesFirst) {
   RankedTensorType type = tensorType(input);
-  SmallVector<int64_t> extents;
-  for (int64_t extent : type.getShape().drop_back())
-    if (extent > 1)
-      extents.push_back(extent);
-  extents.push_back(type.getShape().back());
+  unsigned last = type.getRank() - 1;
+  SmallVector<int64_t> extents = extentsOfRows(type, last);
+  extents.push_back(type.getDimSize(last));
   SmallVector<Value> kept, indices;
   for (RankedTensorType kind : types)
     kept.push_back(emptyTensor(builder, location, kind));
   return loopNest(builder, location, extents, kept, indices,
                   [&](OpBuilder &b, Location loc, ValueRange args) {
-                    auto row = [&](Value t) {
-                      SmallVector<Value> where;
-                      unsigned next = 0;
-                      for (int64_t extent : type.getShape().drop_back())
-                        where.push_back(extent > 1 ? indices[next++]
-                                                   : constantIndex(b, loc, 0));
-                      where.push_back(t);
-                      return where;
+                    auto inRow = [&](Value t) {
+                      return placeInRow(b, loc, type, last, indices, t);
                     };
                     Value t = indices.back();
-                    return keepIfFirst(b, loc, t, types[0].getShape().back(),
-                                       extractAll(b, loc, input, row(t))[0],
-                                       row, args, comesFirst);
+                    return keepIfFirst(b, loc, t, types[0].getDimSize(last),
+                                       extractAll(b, loc, input, inRow(t))[0],
+                                       inRow, args, comesFirst);
                   });
 }
 
