@@ -4,6 +4,7 @@
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/Constants.h"
+#include "fp8/Dialect/StableHLO/IR/Reductions.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Support/Shapes.h"
 
@@ -413,16 +414,8 @@ public:
     Value ones = convert(differ, builder.getI32Type());
     auto scalar = RankedTensorType::get({}, builder.getI32Type());
     auto dims = llvm::to_vector(llvm::seq<int64_t>(tensorOf(a).getRank()));
-    auto reduce = stablehlo::ReduceOp::create(
-        builder, loc, TypeRange{scalar}, ValueRange{ones},
-        ValueRange{constant(scalar, 0)}, builder.getDenseI64ArrayAttr(dims));
-    OpBuilder::InsertionGuard guard(builder);
-    Block *body = builder.createBlock(&reduce.getBody(), {}, {scalar, scalar},
-                                      {loc, loc});
-    Value sum = stablehlo::AddOp::create(builder, loc, body->getArgument(0),
-                                         body->getArgument(1));
-    stablehlo::ReturnOp::create(builder, loc, ValueRange{sum});
-    return reduce->getResult(0);
+    return makeReduction<stablehlo::AddOp>(builder, loc, ones,
+                                           constant(scalar, 0), dims);
   }
 
   OpBuilder builder;

@@ -10,7 +10,7 @@
 
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
 #include "fp8/Dialect/StableHLO/IR/Constants.h"
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/IR/Reductions.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -48,6 +48,7 @@ private:
   Value padded(Value x, int64_t low, int64_t high);
   Value broadcast(Value x, RankedTensorType type, ArrayRef<int64_t> dims);
   Value reshape(Value x, ArrayRef<int64_t> shape);
+  SmallVector<int64_t> dimsWithOneMore(int64_t rank) const;
 
   stablehlo::ReduceWindowOp op;
   OpBuilder b;
@@ -58,14 +59,6 @@ private:
 };
 
 } // namespace
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
-static SmallVector<int64_t> shapeOf(Value value) {
-  return SmallVector<int64_t>(typeOf(value).getShape());
-}
 
 static bool areOnes(std::optional<ArrayRef<int64_t>> values, unsigned rank) {
   return llvm::all_of(stablehlo::orOnes(values, rank),
@@ -97,13 +90,14 @@ bool PrefixSum::find() {
 }
 
 Value PrefixSum::convert(Value x, Type element) {
-  return typeOf(x).getElementType() == element
+  return tensorOf(x).getElementType() == element
              ? x
              : stablehlo::ConvertOp::create(b, loc, x, element);
 }
 
 Value PrefixSum::padded(Value x, int64_t low, int64_t high) {
-  SmallVector<int64_t> lows(typeOf(x).getRank(), 0), highs = lows, none = lows;
+  SmallVector<int64_t> lows(tensorOf(x).getRank(), 0), highs = lows,
+                                                       none = lows;
   lows[dim] = low;
   highs[dim] = high;
   return stablehlo::padWithZeros(b, loc, x, lows, highs, none);
@@ -116,11 +110,19 @@ Value PrefixSum::shifted(Value x) {
 Value PrefixSum::broadcast(Value x, RankedTensorType type,
                            ArrayRef<int64_t> dims) {
   return stablehlo::BroadcastInDimOp::create(
-      b, loc, type.clone(typeOf(x).getElementType()), x, dims);
+      b, loc, type.clone(tensorOf(x).getElementType()), x, dims);
 }
 
 Value PrefixSum::reshape(Value x, ArrayRef<int64_t> shape) {
-  return stablehlo::ReshapeOp::create(b, loc, typeOf(x).clone(shape), x);
+  return stablehlo::ReshapeOp::create(b, loc, tensorOf(x).clone(shape), x);
+}
+
+/// Returns where `rank` dimensions are if there is one more behind `dim`.
+SmallVector<int64_t> PrefixSum::dimsWithOneMore(int64_t rank) const {
+  SmallVector<int64_t> dims;
+  for (int64_t i = 0; i < rank; ++i)
+    dims.push_back(i > dim ? i + 1 : i);
+  return dims;
 }
 
 /// Returns which elements of a block (the second one of two dimensions) belong
@@ -138,31 +140,20 @@ Value PrefixSum::maskOf(RankedTensorType wide) {
 /// Sums up the blocks' elements, which are dimension `dim + 1`. A product with
 /// ones and zeros would spread infinities.
 Value PrefixSum::sumInBlocks(Value blocks) {
-  SmallVector<int64_t> shape = shapeOf(blocks), dims;
-  for (int64_t i = 0, e = shape.size(); i < e; ++i)
-    dims.push_back(i > dim ? i + 1 : i);
+  SmallVector<int64_t> shape(shapeOf(blocks));
+  SmallVector<int64_t> dims = dimsWithOneMore(shape.size());
   shape.insert(shape.begin() + dim + 1, kBlock);
-  auto wide = typeOf(blocks).clone(shape);
+  auto wide = tensorOf(blocks).clone(shape);
   Value zero = convert(op.getInitValues()[0], wide.getElementType());
   Value chosen = stablehlo::SelectOp::create(b, loc, maskOf(wide),
                                              broadcast(blocks, wide, dims),
                                              broadcast(zero, wide, {}));
-  auto reduce =
-      stablehlo::ReduceOp::create(b, loc, TypeRange{blocks.getType()}, chosen,
-                                  zero, ArrayRef<int64_t>(dim + 2));
-  OpBuilder::InsertionGuard guard(b);
-  Block *body = b.createBlock(&reduce.getBody());
-  auto scalar = cast<RankedTensorType>(zero.getType());
-  body->addArguments({scalar, scalar}, {loc, loc});
-  Value sum = stablehlo::AddOp::create(b, loc, body->getArgument(0),
-                                       body->getArgument(1));
-  stablehlo::ReturnOp::create(b, loc, sum);
-  return reduce->getResult(0);
+  return makeReduction<stablehlo::AddOp>(b, loc, chosen, zero, {dim + 2});
 }
 
 /// Returns the total of each block, from the sums in the blocks.
 Value PrefixSum::totalsOf(Value sums) {
-  SmallVector<int64_t> limits = shapeOf(sums), starts(limits.size(), 0);
+  SmallVector<int64_t> limits(shapeOf(sums)), starts(limits.size(), 0);
   starts[dim + 1] = isReversed ? 0 : kBlock - 1;
   limits[dim + 1] = starts[dim + 1] + 1;
   SmallVector<int64_t> shape = limits, ones(limits.size(), 1);
@@ -172,7 +163,7 @@ Value PrefixSum::totalsOf(Value sums) {
 }
 
 Value PrefixSum::sumOf(Value x) {
-  SmallVector<int64_t> shape = shapeOf(x);
+  SmallVector<int64_t> shape(shapeOf(x));
   int64_t extent = shape[dim], blocks = llvm::divideCeil(extent, kBlock);
   // Zeros that are behind all elements change no sum.
   int64_t more = blocks * kBlock - extent;
@@ -182,12 +173,10 @@ Value PrefixSum::sumOf(Value x) {
   divided.insert(divided.begin() + dim + 1, kBlock);
   Value sums = sumInBlocks(reshape(x, divided));
   if (blocks > 1) {
-    SmallVector<int64_t> dims;
-    for (int64_t i = 0, e = shape.size(); i < e; ++i)
-      dims.push_back(i > dim ? i + 1 : i);
+    SmallVector<int64_t> dims = dimsWithOneMore(shape.size());
     Value before = shifted(sumOf(totalsOf(sums)));
     sums = stablehlo::AddOp::create(b, loc, sums,
-                                    broadcast(before, typeOf(sums), dims));
+                                    broadcast(before, tensorOf(sums), dims));
   }
   Value all = reshape(sums, shapeOf(x));
   return isReversed ? padded(all, -more, 0) : padded(all, 0, -more);
@@ -195,7 +184,7 @@ Value PrefixSum::sumOf(Value x) {
 
 void PrefixSum::replace() {
   Value x = op.getInputs()[0];
-  Type element = typeOf(x).getElementType();
+  Type element = tensorOf(x).getElementType();
   // Partial sums of bf16 are not rounded.
   bool isNarrow =
       isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;

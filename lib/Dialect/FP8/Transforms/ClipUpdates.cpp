@@ -1,11 +1,11 @@
 //===- ClipUpdates.cpp - StableAdamW's update clipping --------------------===//
 
 #include "ClipUpdates.h"
-#include "Reductions.h"
 #include "SecondMoments.h"
 #include "SmallTensors.h"
 
 #include "fp8/Analysis/DataFlow.h"
+#include "fp8/Dialect/StableHLO/IR/Reductions.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "llvm/ADT/SetVector.h"

@@ -1,10 +1,10 @@
 //===- DelayedScaling.cpp - Scales from earlier steps ---------------------===//
 
 #include "DelayedScaling.h"
-#include "Reductions.h"
 #include "SmallTensors.h"
 
 #include "fp8/Analysis/Signature.h"
+#include "fp8/Dialect/StableHLO/IR/Reductions.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "llvm/ADT/STLExtras.h"

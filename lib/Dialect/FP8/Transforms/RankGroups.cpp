@@ -1,8 +1,9 @@
 //===- RankGroups.cpp - Groups of ranks that share a value ----------------===//
 
 #include "RankGroups.h"
-#include "Reductions.h"
+#include "SmallTensors.h"
 
+#include "fp8/Dialect/StableHLO/IR/Reductions.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 using namespace mlir;

@@ -3,12 +3,12 @@
 #include "WeightCopies.h"
 
 #include "FirstScale.h"
-#include "Reductions.h"
 #include "SmallTensors.h"
 #include "StateFunctions.h"
 
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/IR/Barriers.h"
+#include "fp8/Dialect/StableHLO/IR/Reductions.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"

@@ -1,11 +1,10 @@
 //===- Reductions.h - Reductions along dimensions ---------------*- C++ -*-===//
 
-#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_REDUCTIONS_H
-#define FP8_LIB_DIALECT_FP8_TRANSFORMS_REDUCTIONS_H
-
-#include "SmallTensors.h"
+#ifndef FP8_DIALECT_STABLEHLO_IR_REDUCTIONS_H
+#define FP8_DIALECT_STABLEHLO_IR_REDUCTIONS_H
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Support/Shapes.h"
 
 namespace mlir::fp8 {
 
@@ -34,4 +33,4 @@ Value makeReduction(OpBuilder &b, Location loc, Value value, Value init,
 
 } // namespace mlir::fp8
 
-#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_REDUCTIONS_H
+#endif // FP8_DIALECT_STABLEHLO_IR_REDUCTIONS_H

@@ -4,12 +4,12 @@
 
 #include "../ComputeType.h"
 #include "../Quantizer.h"
-#include "../Reductions.h"
 #include "../SmallTensors.h"
 #include "Scores.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
+#include "fp8/Dialect/StableHLO/IR/Reductions.h"
 
 using namespace mlir;
 using namespace mlir::fp8;

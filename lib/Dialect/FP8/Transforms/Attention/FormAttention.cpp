@@ -11,7 +11,6 @@
 #include "Scores.h"
 
 #include "../EffectiveRecipe.h"
-#include "../Reductions.h"
 #include "../SmallTensors.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -19,6 +18,7 @@
 #include "fp8/Dialect/StableHLO/IR/Barriers.h"
 #include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
+#include "fp8/Dialect/StableHLO/IR/Reductions.h"
 #include "fp8/Support/Locations.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
