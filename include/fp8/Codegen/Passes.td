@@ -193,8 +193,9 @@ def LowerKernels : Pass<"fp8-lower-kernels", "::mlir::ModuleOp"> {
     reductions with equal loops share one nest: values pass between them in
     registers. The innermost contiguous loop is split into vectors of 16 lanes.
     A reduction over it keeps 16 partial results per accumulator and combines
-    them in a fixed tree, so results depend on shapes alone. Dots use packed
-    panels and a register tile. Intermediates of the kernel live in the task's
+    them in a fixed tree, so results depend on shapes alone. A maximum of columns
+    goes through eight rows of all columns before it reads the next rows. Dots
+    use packed panels and a register tile. Intermediates of the kernel live in the task's
     scratch and are as large as one tile.
     `fp8.scratch_bytes` and `fp8.tasks` say what a kernel needs.
 

@@ -106,3 +106,37 @@ fp8.kernel @norms(read %x: memref<4x64xf32>, read %y: memref<4x64xf32>, write %a
   }
   fp8.return
 }
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+
+// Maxima of columns: the vectors of eight rows, then the next rows. The maxima
+// of the rows before are in memory.
+// CHECK: func.func private @columns
+// CHECK: scf.for
+// CHECK: vector.store %{{.*}}, %[[Y:.*]][
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %c16{{.*}} step %c8
+// CHECK: scf.for
+// CHECK: %[[START:.*]] = vector.load %[[Y]][
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %c8{{.*}} step %c1{{.*}} iter_args(%{{.*}} = %[[START]])
+// CHECK: arith.maximumf
+// CHECK: vector.store %{{.*}}, %[[Y]][
+// The remainder.
+// CHECK: scf.for %{{.*}} = %c0{{.*}} to %c4{{.*}} step %c1{{.*}} iter_args
+fp8.kernel @columns(read %x: memref<20x128xf32>, write %z: memref<20x128xf32>, write %y: memref<128xf32>) domain = [] plan = #fp8.cpu_plan<tile = []> {
+  %least = arith.constant 0.0 : f32
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<20x128xf32>) outs(%z : memref<20x128xf32>) attrs = {fp8.task_dims = array<i64>} {
+  ^bb0(%a: f32, %o: f32):
+    %n = math.absf %a : f32
+    linalg.yield %n : f32
+  }
+  linalg.fill ins(%least : f32) outs(%y : memref<128xf32>)
+  linalg.generic {indexing_maps = [#id, #column], iterator_types = ["reduction", "parallel"]} ins(%z : memref<20x128xf32>) outs(%y : memref<128xf32>) attrs = {fp8.task_dims = array<i64>} {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.maximumf %a, %o : f32
+    linalg.yield %n : f32
+  }
+  fp8.return
+}

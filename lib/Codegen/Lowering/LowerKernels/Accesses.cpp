@@ -181,6 +181,13 @@ Value KernelLowering::initialValue(linalg::GenericOp op, unsigned result,
                                    int64_t lanes) {
   if (Value constant = constantInit.lookup({op, result}))
     return broadcast(constant, lanes);
+  return loadOutput(op, result, nest, loops, lanes);
+}
+
+/// Returns what output `result` of `op` holds in memory.
+Value KernelLowering::loadOutput(linalg::GenericOp op, unsigned result,
+                                 const Nest &nest, Loops &loops,
+                                 int64_t lanes) {
   OpOperand &init = op.getDpsInitsMutable()[result];
   return broadcast(load(init.get(), indexingMap(op, init), nest, loops, lanes),
                    lanes);

@@ -248,7 +248,10 @@ protected:
   Operation *cloneIrregular(Operation *nest);
 
   // Loops of a nest.
-  void emitReduction(const Nest &nest, Loops &loops, int64_t lanes);
+  /// If the reduction `resumes`, its results so far are in memory.
+  void emitReduction(const Nest &nest, Loops &loops, int64_t lanes,
+                     bool resumes = false);
+  void storeStart(const Nest &nest, Loops &loops, int64_t lanes);
   /// The accumulators of a nest whose lanes hold partial results.
   struct Accumulators {
     SmallVector<std::pair<linalg::GenericOp, unsigned>> outputs;
@@ -329,6 +332,8 @@ protected:
   Value broadcast(Value value, int64_t lanes);
   Value reduceLanes(Value vector, Operation *combiner);
   Value combine(Operation *combiner, Value a, Value b);
+  Value loadOutput(linalg::GenericOp op, unsigned result, const Nest &nest,
+                   Loops &loops, int64_t lanes);
   Value initialValue(linalg::GenericOp op, unsigned result, const Nest &nest,
                      Loops &loops, int64_t lanes);
   Value constantIndex(int64_t value) {

@@ -28,17 +28,27 @@ SmallVector<ReductionLoop> lowering::sumLoops(const Nest &nest,
 /// lane has a whole accumulator. Without accumulators, this is the elementwise
 /// case.
 void KernelLowering::emitReduction(const Nest &nest, Loops &loops,
-                                   int64_t lanes) {
+                                   int64_t lanes, bool resumes) {
   Accumulators accumulators = accumulatorsOf(nest);
   SmallVector<Value> start;
   for (auto [op, output] : accumulators.outputs)
-    start.push_back(initialValue(op, output, nest, loops, lanes));
+    start.push_back(resumes ? loadOutput(op, output, nest, loops, lanes)
+                            : initialValue(op, output, nest, loops, lanes));
   SmallVector<Value> results =
       emitBlockedSums(loops, sumLoops(nest, loops), start,
                       accumulators.combiners, [&](ValueRange running) {
                         return emitBody(nest, loops, lanes, running);
                       });
   storeResults(nest, loops, lanes, accumulators, results);
+}
+
+/// Stores what reductions start with.
+void KernelLowering::storeStart(const Nest &nest, Loops &loops, int64_t lanes) {
+  Accumulators accumulators = accumulatorsOf(nest);
+  SmallVector<Value> start;
+  for (auto [op, output] : accumulators.outputs)
+    start.push_back(initialValue(op, output, nest, loops, lanes));
+  storeResults(nest, loops, lanes, accumulators, start);
 }
 
 /// Stores the results of reductions that include the initial values.

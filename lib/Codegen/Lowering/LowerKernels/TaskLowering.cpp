@@ -153,6 +153,52 @@ LogicalResult TaskLowering::emitDot(linalg::GenericOp op) {
   return emitContraction(builder, loc, contraction, target);
 }
 
+/// The rows that a nest reads for some columns before it reads the next ones.
+static constexpr int64_t kRowBlock = 8;
+
+/// Returns the first loop over which a nest reduces, if it is divided into
+/// blocks: the vectors lie along columns, and partial results may be combined
+/// in any order. All rows of one vector would be in as many pages.
+static std::optional<unsigned> rowLoopOf(const Nest &nest,
+                                         const lowering::Loops &loops,
+                                         ArrayRef<Operation *> combiners) {
+  if (!nest.vectorLoop || nest.reduction.none() || loops.open ||
+      nest.reduction.test(*nest.vectorLoop) ||
+      loops.extent[*nest.vectorLoop] <= nest.lanes ||
+      !llvm::all_of(combiners, [](Operation *combiner) {
+        return combiner && !isFloatSum(combiner);
+      }))
+    return std::nullopt;
+  unsigned rows = nest.reduction.find_first();
+  return loops.extent[rows] > kRowBlock ? std::optional(rows) : std::nullopt;
+}
+
+/// Emits the vector loop of a nest once for each block of rows. The results of
+/// the blocks before are in memory.
+void TaskLowering::emitRowBlocks(const Nest &nest, Loops &loops,
+                                 unsigned rows) {
+  emitEach(nest, loops, *nest.vectorLoop,
+           [&](int64_t lanes) { storeStart(nest, loops, lanes); });
+  int64_t extent = loops.extent[rows];
+  Value lower = loops.lower[rows];
+  auto block = [&](Value offset, int64_t count) {
+    loops.lower[rows] = arith::AddIOp::create(builder, loc, lower, offset);
+    loops.extent[rows] = count;
+    emitEach(nest, loops, *nest.vectorLoop, [&](int64_t lanes) {
+      emitReduction(nest, loops, lanes, /*resumes=*/true);
+    });
+  };
+  int64_t whole = llvm::alignDown(extent, kRowBlock);
+  emitLoop(0, whole, kRowBlock, {}, [&](Value offset, ValueRange) {
+    block(offset, kRowBlock);
+    return SmallVector<Value>();
+  });
+  if (whole < extent)
+    block(constantIndex(whole), extent - whole);
+  loops.lower[rows] = lower;
+  loops.extent[rows] = extent;
+}
+
 /// Emits a reduction over the vector loop, whose lanes hold partial results.
 void TaskLowering::emitVectorReduction(const Nest &nest, Loops &loops) {
   unsigned vectorLoop = *nest.vectorLoop;
@@ -181,6 +227,28 @@ void TaskLowering::emitVectorReduction(const Nest &nest, Loops &loops) {
   storeTotals(nest, loops, accumulators, totals);
 }
 
+/// Emits one loop around `body`, which gets the lanes of its iterations.
+void TaskLowering::emitEach(const Nest &nest, Loops &loops, unsigned loop,
+                            function_ref<void(int64_t)> body) {
+  bool isVector = nest.vectorLoop == loop;
+  if (loops.extent[loop] == 0)
+    return;
+  LoopSteps steps = loops.stepsOf(loop, isVector ? nest.lanes : 1);
+  auto each = [&](Value offset, int64_t lanes) {
+    loops.index[loop] =
+        arith::AddIOp::create(builder, loc, offset, loops.lower[loop]);
+    body(isVector ? lanes : 1);
+  };
+  Value end = steps.open ? steps.open : constantIndex(steps.whole);
+  emitLoop(constantIndex(0), end, steps.step, {},
+           [&](Value offset, ValueRange) {
+             each(offset, steps.step);
+             return SmallVector<Value>();
+           });
+  if (steps.rest)
+    each(constantIndex(steps.whole), steps.rest);
+}
+
 void TaskLowering::emitParallelLoops(const Nest &nest, Loops &loops,
                                      ArrayRef<unsigned> order) {
   auto emitInner = [&](int64_t lanes) {
@@ -191,31 +259,14 @@ void TaskLowering::emitParallelLoops(const Nest &nest, Loops &loops,
   };
   if (order.empty())
     return emitInner(1);
-  unsigned loop = order.front();
-  bool isVector = nest.vectorLoop == loop;
-  if (loops.extent[loop] == 0)
-    return;
-  auto [step, whole, rest, open] =
-      loops.stepsOf(loop, isVector ? nest.lanes : 1);
-  auto inner = [&](Value index, int64_t lanes) {
-    loops.index[loop] = index;
+  if (order.size() == 1)
+    if (std::optional<unsigned> rows =
+            rowLoopOf(nest, loops, accumulatorsOf(nest).combiners))
+      return emitRowBlocks(nest, loops, *rows);
+  emitEach(nest, loops, order.front(), [&](int64_t lanes) {
     if (order.size() == 1)
-      emitInner(isVector ? lanes : 1);
+      emitInner(lanes);
     else
       emitParallelLoops(nest, loops, order.drop_front());
-  };
-  auto forOp = scf::ForOp::create(builder, loc, constantIndex(0),
-                                  open ? open : constantIndex(whole),
-                                  constantIndex(step));
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(forOp.getBody()->getTerminator());
-    inner(arith::AddIOp::create(builder, loc, forOp.getInductionVar(),
-                                loops.lower[loop]),
-          step);
-  }
-  if (rest)
-    inner(arith::AddIOp::create(builder, loc, loops.lower[loop],
-                                constantIndex(whole)),
-          rest);
+  });
 }

@@ -42,7 +42,10 @@ private:
   void emitIrregular(Operation *nest) override { cloneIrregular(nest); }
   void emitParallelLoops(const Nest &nest, Loops &loops,
                          ArrayRef<unsigned> order) override;
+  void emitEach(const Nest &nest, Loops &loops, unsigned loop,
+                function_ref<void(int64_t)> body);
   void emitVectorReduction(const Nest &nest, Loops &loops);
+  void emitRowBlocks(const Nest &nest, Loops &loops, unsigned rows);
 
   const TargetInfo &target;
   Value scratch;
