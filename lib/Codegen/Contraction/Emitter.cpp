@@ -203,6 +203,10 @@ void Emitter::placeLhs(const KBlock &block, Value i, RegisterTile &tile) {
     tile.lhsK = tile.rows;
     tile.lhs = at(lhsPanel, i, plan.packedK());
     return;
+  case LhsForm::Tiles:
+    // Register tiles begin with a tile register.
+    tile.lhs = at(lhsPanel, i, plan.lhsTilesStride() / kTileRows);
+    return;
   }
 }
 
@@ -212,10 +216,10 @@ void Emitter::panel(const KBlock &block, Value j, int64_t columns) {
   tile.rhs = at(block.places.data[rhs], j, plan.n.strides[rhs]);
   tile.rhsK = plan.k.strides[rhs];
   if (plan.packRhs) {
-    packRhsPanel(tile.rhs, rhsPanel, block.kEnd, columns);
+    packRhsPanel(tile.rhs, block.kEnd, columns);
     tile.rhs = rhsPanel;
     tile.rhsK = llvm::alignTo(columns, plan.lanes);
-    clearRhsEnd(rhsPanel, block, tile.rhsK);
+    clearRhsEnd(block, tile.rhsK);
   }
   tile.columns = columns;
   tile.steps = block.steps;

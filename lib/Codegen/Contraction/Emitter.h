@@ -82,34 +82,39 @@ private:
   /// second half of a pair exists.
   void forSteps(Value kEnd, function_ref<void(Value, bool)> body);
   void packLhs(Ref source, Value kEnd);
-  void packRowMajorLhs(Ref source, Ref panel, Value kEnd);
-  void packLhsPanels(Ref source, Ref panel, Value kEnd);
-  void packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns);
+  /// Returns the place of an element in a packed operand, by its row or column
+  /// and its lane along k.
+  Ref placeInLhs(Value i, Value lane);
+  Ref placeInRhs(Value j, Value lane, int64_t width);
+  void packRows(Ref source, Value kEnd);
+  void packLhsPanels(Ref source, Value kEnd);
+  void packRhsPanel(Ref source, Value kEnd, int64_t columns);
   /// Prefetches the part of the panel at `source` that falls to the register
   /// tile of row `i`, so that packing it will not wait for memory.
   void prefetchRhsPart(Ref source, Value i, Value kEnd, int64_t columns);
   /// Packs lines of adjacent elements: for each k, `count` elements from source
-  /// + k * stride to panel + k * panelStride, in whole vectors.
-  void packLines(Ref source, int64_t stride, Ref panel, int64_t panelStride,
-                 Value kEnd, int64_t count);
-  void packScalars(Ref source, Dim line, unsigned operand, Ref panel,
-                   int64_t lineStride, int64_t kStride, Value kEnd);
+  /// + k * stride, in whole vectors. `place` returns where those from an
+  /// element and a lane on go.
+  void packLines(Ref source, int64_t stride, Value kEnd, int64_t count,
+                 function_ref<Ref(int64_t, Value)> place);
+  void packScalars(Ref source, Dim line, unsigned operand, Value kEnd,
+                   function_ref<Ref(Value, Value)> place);
   Value loadScalar(Ref ref);
   Value packPair(Value x, Ref place, int64_t stride, bool hasSecond);
   /// Packs columns from `j` on that are contiguous along k: transposes square
   /// blocks in registers.
-  void packSquares(Ref source, Value j, int64_t columns, Ref panel,
-                   int64_t width, Value kEnd);
+  void packSquares(Ref source, Value j, int64_t columns, int64_t width,
+                   Value kEnd);
   SmallVector<Value> loadSquare(Ref source, int64_t columns, int64_t lanes);
   /// Calls `body` for every whole square along k, and for the remainder.
   void forSquares(Value kEnd, function_ref<void(Value, int64_t)> body);
-  /// Packs adjacent rows as [m][k], by transposed squares.
-  void packTurnedLhs(Ref source, Ref panel, Value kEnd);
+  /// Packs adjacent rows as tile registers, by transposed squares.
+  void packTurnedRows(Ref source, Value kEnd);
   void packTurnedSquare(Ref source, int64_t rows, int64_t depth, Ref to);
   /// Zeroes the lanes that the last step of a block reads but no packing
   /// writes.
-  void clearLhsEnd(Ref panel, Value kEnd);
-  void clearRhsEnd(Ref panel, const KBlock &block, int64_t width);
+  void clearLhsEnd(Value kEnd);
+  void clearRhsEnd(const KBlock &block, int64_t width);
 
   // The register tile.
   /// Gathers the scales of an operand, one for every row or column.
@@ -130,9 +135,7 @@ private:
   void callTile(StringRef name, ValueRange operands = {});
   Value tileNumber(int64_t number);
   Value pointerTo(Ref ref);
-  Ref standIn(int64_t number) {
-    return at(tileRegisters, number * kTileRows * plan.lanes);
-  }
+  Ref standIn(int64_t number) { return at(tileRegisters, number * kTileLanes); }
   void zeroTile(int64_t number);
   /// Rows are `stride` lanes apart.
   void loadTile(int64_t number, Ref from, int64_t stride);

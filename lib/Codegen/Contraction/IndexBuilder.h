@@ -31,10 +31,12 @@ protected:
   Value div(Value x, int64_t c) {
     return c == 1 ? x : b.createOrFold<arith::DivUIOp>(loc, x, cst(c));
   }
+  Value rem(Value x, int64_t c) {
+    return b.createOrFold<arith::RemUIOp>(loc, x, cst(c));
+  }
   /// Returns the largest multiple of `c` that is at most `x`.
   Value alignDown(Value x, int64_t c) {
-    return b.createOrFold<arith::SubIOp>(
-        loc, x, b.createOrFold<arith::RemUIOp>(loc, x, cst(c)));
+    return b.createOrFold<arith::SubIOp>(loc, x, rem(x, c));
   }
   Ref at(Ref ref, Value i, int64_t stride) {
     return {ref.memref, add(ref.index, mul(i, stride))};

@@ -167,12 +167,12 @@ void Emitter::sumInTiles(const RegisterTile &tile) {
   };
   forSums([&](int64_t sum, int64_t, int64_t) { zeroTile(sum); });
   forLoop(cst(0), tile.steps, 1, [&](Value step) {
-    Ref lhs = at(tile.lhs, step, kTileRows);
-    Ref rhs = at(tile.rhs, step, kTileRows * tile.rhsK);
+    Ref lhs = at(tile.lhs, step, kTileLanes);
+    Ref rhs = at(tile.rhs, step, columnTiles * kTileLanes);
     for (int64_t i = 0; i < rowTiles; ++i)
-      loadTile(kLhs + i, at(lhs, i * kTileRows * tile.lhsM), tile.lhsM);
+      loadTile(kLhs + i, at(lhs, i * plan.lhsTilesStride()), plan.lanes);
     for (int64_t j = 0; j < columnTiles; ++j)
-      loadTile(kRhs + j, at(rhs, j * plan.lanes), tile.rhsK);
+      loadTile(kRhs + j, at(rhs, j * kTileLanes), plan.lanes);
     forSums([&](int64_t sum, int64_t i, int64_t j) {
       multiplyTiles(sum, kLhs + i, kRhs + j);
     });

@@ -21,13 +21,29 @@ Value Emitter::loadScalar(Ref ref) {
   return memref::LoadOp::create(b, loc, ref.memref, ref.index);
 }
 
-void Emitter::packLines(Ref source, int64_t stride, Ref panel,
-                        int64_t panelStride, Value kEnd, int64_t count) {
+Ref Emitter::placeInLhs(Value i, Value lane) {
+  if (plan.lhs == LhsForm::RowMajor)
+    return at(at(lhsPanel, i, plan.lhsRowStride()), lane, 1);
+  Ref tile = at(at(lhsPanel, div(i, kTileRows), plan.lhsTilesStride()),
+                div(lane, kTileRows), kTileLanes);
+  return at(at(tile, rem(i, kTileRows), plan.lanes), rem(lane, kTileRows), 1);
+}
+
+Ref Emitter::placeInRhs(Value j, Value lane, int64_t width) {
+  if (!plan.inTiles)
+    return at(at(rhsPanel, lane, width), j, 1);
+  // Whole rows of tiles before that of the lane, then its row in the first one.
+  Ref row = at(at(rhsPanel, lane, plan.lanes), alignDown(lane, kTileRows),
+               width - plan.lanes);
+  return at(at(row, div(j, kTileRows), kTileLanes), rem(j, kTileRows), 1);
+}
+
+void Emitter::packLines(Ref source, int64_t stride, Value kEnd, int64_t count,
+                        function_ref<Ref(int64_t, Value)> place) {
   // Pack whole vectors at once, so that decoding works on wide ones.
   forSteps(kEnd, [&](Value k, bool hasSecond) {
     Ref from = at(source, k, stride);
-    Value step = div(k, plan.pack);
-    Ref to = at(panel, step, panelStride);
+    Value lane = div(k, plan.pack);
     int64_t full = llvm::alignDown(count, plan.lanes);
     auto piece = [&](int64_t j, int64_t lanes, int64_t width) {
       SmallVector<Ref> lines = {at(from, j)};
@@ -36,7 +52,7 @@ void Emitter::packLines(Ref source, int64_t stride, Ref panel,
       Value x = plan.pack == 2 ? loadInterleaved(lines, lanes, width)[0]
                                : load(lines[0], lanes, width);
       for (int64_t i = 0; i < width; i += plan.lanes)
-        store(slice(x, i, plan.lanes), at(to, j + i), plan.lanes);
+        store(slice(x, i, plan.lanes), place(j + i, lane), plan.lanes);
     };
     if (full)
       piece(0, full, full);
@@ -59,39 +75,38 @@ Value Emitter::packPair(Value x, Ref place, int64_t stride, bool hasSecond) {
   return arith::BitcastOp::create(b, loc, b.getF32Type(), x);
 }
 
-void Emitter::packScalars(Ref source, Dim dim, unsigned operand, Ref panel,
-                          int64_t lineStride, int64_t kStride, Value kEnd) {
-  int64_t k1 = plan.k.strides[operand];
-  forEach(dim, [&](Value i) {
-    Ref from = at(source, i, dim.strides[operand]);
-    Ref to = at(panel, i, lineStride);
+void Emitter::packScalars(Ref source, Dim line, unsigned operand, Value kEnd,
+                          function_ref<Ref(Value, Value)> place) {
+  int64_t stride = plan.k.strides[operand];
+  forEach(line, [&](Value i) {
+    Ref from = at(source, i, line.strides[operand]);
     forSteps(kEnd, [&](Value k, bool hasSecond) {
-      Ref place = at(from, k, k1);
-      Value x = loadScalar(place), step = div(k, plan.pack);
-      x = plan.pack == 2 ? packPair(x, place, k1, hasSecond) : decode(x);
-      Ref target = at(to, step, kStride);
-      memref::StoreOp::create(b, loc, x, target.memref, target.index);
+      Ref first = at(from, k, stride);
+      Value x = loadScalar(first);
+      x = plan.pack == 2 ? packPair(x, first, stride, hasSecond) : decode(x);
+      Ref to = place(i, div(k, plan.pack));
+      memref::StoreOp::create(b, loc, x, to.memref, to.index);
     });
   });
 }
 
-void Emitter::clearLhsEnd(Ref panel, Value kEnd) {
+void Emitter::clearLhsEnd(Value kEnd) {
   if (!plan.inTiles || kExtent % (plan.pack * kTileRows) == 0)
     return;
   Value lane = div(alignDown(kEnd, plan.pack * kTileRows), plan.pack);
   forEach(plan.m, [&](Value i) {
-    Ref line = at(at(panel, i, plan.lhsRowStride()), lane, 1);
-    store(zeroVector(plan.lanes), line, plan.lanes);
+    store(zeroVector(plan.lanes), placeInLhs(i, lane), plan.lanes);
   });
 }
 
-void Emitter::clearRhsEnd(Ref panel, const KBlock &block, int64_t width) {
+void Emitter::clearRhsEnd(const KBlock &block, int64_t width) {
   if (!plan.inTiles || kExtent % (plan.pack * kTileRows) == 0)
     return;
   Value packed = div(add(block.kEnd, plan.pack - 1), plan.pack);
-  forLoop(packed, mul(block.steps, kTileRows), 1, [&](Value k) {
+  forLoop(packed, mul(block.steps, kTileRows), 1, [&](Value lane) {
     for (int64_t j = 0; j < width; j += plan.lanes)
-      store(zeroVector(plan.lanes), at(at(panel, k, width), j), plan.lanes);
+      store(zeroVector(plan.lanes), placeInRhs(cst(j), lane, width),
+            plan.lanes);
   });
 }
 
@@ -105,59 +120,63 @@ void Emitter::packTurnedSquare(Ref source, int64_t rows, int64_t depth,
   lines.resize(plan.lanes, zeroVector(plan.lanes));
   transpose(lines);
   for (int64_t i = 0; i < rows; ++i)
-    store(lines[i], at(to, i * plan.lhsRowStride()), plan.lanes);
+    store(lines[i], at(to, i * plan.lanes), plan.lanes);
 }
 
-void Emitter::packTurnedLhs(Ref source, Ref panel, Value kEnd) {
+void Emitter::packTurnedRows(Ref source, Value kEnd) {
   int64_t stride = plan.k.strides[plan.operand[0]];
   forParts(plan.m, plan.lanes, [&](Value i, int64_t count) {
     forSquares(kEnd, [&](Value k, int64_t depth) {
-      Ref to = at(at(panel, i, plan.lhsRowStride()), div(k, 2), 1);
-      packTurnedSquare(at(at(source, i, 1), k, stride), count, depth, to);
+      packTurnedSquare(at(at(source, i, 1), k, stride), count, depth,
+                       placeInLhs(i, div(k, 2)));
     });
   });
 }
 
-void Emitter::packRowMajorLhs(Ref source, Ref panel, Value kEnd) {
+void Emitter::packRows(Ref source, Value kEnd) {
   unsigned lhs = plan.operand[0];
-  int64_t rowStride = plan.lhsRowStride();
   if (plan.k.strides[lhs] != 1 && plan.m.strides[lhs] == 1 && plan.inTiles)
-    return packTurnedLhs(source, panel, kEnd);
+    return packTurnedRows(source, kEnd);
   if (plan.k.strides[lhs] != 1) {
-    clearLhsEnd(panel, kEnd);
-    return packScalars(source, plan.m, lhs, panel, rowStride, 1, kEnd);
+    clearLhsEnd(kEnd);
+    return packScalars(source, plan.m, lhs, kEnd, [&](Value i, Value lane) {
+      return placeInLhs(i, lane);
+    });
   }
   forEach(plan.m, [&](Value i) {
     Ref from = at(source, i, plan.m.strides[lhs]);
-    Ref to = at(panel, i, rowStride);
-    forChunks(
-        kEnd, kExtent, plan.lanes * plan.pack, [&](Value k, int64_t lanes) {
-          int64_t width = llvm::alignTo(lanes, plan.lanes * plan.pack);
-          Ref line = at(from, k, 1);
-          Value x = plan.pack == 2 ? loadPairs(line, lanes, width)[0]
-                                   : load(line, lanes, width);
-          Value step = div(k, plan.pack);
-          // There is room for a vector after the row.
-          for (int64_t j = 0; j < width / plan.pack; j += plan.lanes)
-            store(slice(x, j, plan.lanes), at(at(to, step, 1), j), plan.lanes);
-        });
+    forChunks(kEnd, kExtent, plan.lanes * plan.pack,
+              [&](Value k, int64_t lanes) {
+                int64_t width = llvm::alignTo(lanes, plan.lanes * plan.pack);
+                Ref line = at(from, k, 1);
+                Value x = plan.pack == 2 ? loadPairs(line, lanes, width)[0]
+                                         : load(line, lanes, width);
+                Value lane = div(k, plan.pack);
+                // There is room for a vector after the row.
+                for (int64_t j = 0; j < width / plan.pack; j += plan.lanes)
+                  store(slice(x, j, plan.lanes), placeInLhs(i, add(lane, j)),
+                        plan.lanes);
+              });
   });
 }
 
-void Emitter::packLhsPanels(Ref source, Ref panel, Value kEnd) {
+void Emitter::packLhsPanels(Ref source, Value kEnd) {
   unsigned lhs = plan.operand[0];
   forParts(plan.m, plan.rows, [&](Value i, int64_t count) {
     // A line's last vector overlaps the next line, which is written later.
-    packLines(at(source, i, plan.m.strides[lhs]), plan.k.strides[lhs],
-              at(panel, i, plan.packedK()), count, kEnd, count);
+    Ref panel = at(lhsPanel, i, plan.packedK());
+    packLines(at(source, i, plan.m.strides[lhs]), plan.k.strides[lhs], kEnd,
+              count, [&](int64_t row, Value lane) {
+                return at(at(panel, lane, count), row);
+              });
   });
 }
 
 void Emitter::packLhs(Ref source, Value kEnd) {
-  if (plan.lhs == LhsForm::RowMajor)
-    packRowMajorLhs(source, lhsPanel, kEnd);
-  else if (plan.lhs == LhsForm::Panels)
-    packLhsPanels(source, lhsPanel, kEnd);
+  if (plan.lhs == LhsForm::Panels)
+    packLhsPanels(source, kEnd);
+  else if (plan.lhs != LhsForm::Direct)
+    packRows(source, kEnd);
 }
 
 SmallVector<Value> Emitter::loadSquare(Ref source, int64_t columns,
@@ -190,36 +209,41 @@ void Emitter::forSquares(Value kEnd, function_ref<void(Value, int64_t)> body) {
     forLoop(done, kEnd, unit, [&](Value k) { body(k, rest); });
 }
 
-void Emitter::packSquares(Ref source, Value j, int64_t columns, Ref panel,
-                          int64_t width, Value kEnd) {
+void Emitter::packSquares(Ref source, Value j, int64_t columns, int64_t width,
+                          Value kEnd) {
   Ref from = at(source, j, plan.n.strides[plan.operand[1]]);
   forSquares(kEnd, [&](Value k, int64_t lanes) {
     SmallVector<Value> lines = loadSquare(at(from, k, 1), columns, lanes);
-    Ref to = at(at(panel, div(k, plan.pack), width), j, 1);
+    Ref to = placeInRhs(j, div(k, plan.pack), width);
     int64_t steps = llvm::divideCeil(lanes, plan.pack);
     for (int64_t i = 0; i < steps; ++i)
-      store(lines[i], at(to, i * width), plan.lanes);
+      store(lines[i], at(to, i * (plan.inTiles ? plan.lanes : width)),
+            plan.lanes);
   });
 }
 
-void Emitter::packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns) {
+void Emitter::packRhsPanel(Ref source, Value kEnd, int64_t columns) {
   unsigned rhs = plan.operand[1];
   int64_t width = llvm::alignTo(columns, plan.lanes);
   if (plan.n.strides[rhs] == 1 || columns == 1)
-    return packLines(source, plan.k.strides[rhs], panel, width, kEnd, columns);
+    return packLines(
+        source, plan.k.strides[rhs], kEnd, columns,
+        [&](int64_t j, Value lane) { return placeInRhs(cst(j), lane, width); });
   Dim line = plan.n;
   line.size = columns;
   line.isOpen = false;
   if (plan.k.strides[rhs] != 1) {
     if (width != columns)
-      forLoop(0, plan.packedK(), 1, [&](Value k) {
+      forLoop(0, plan.packedK(), 1, [&](Value lane) {
         store(zeroVector(plan.lanes),
-              at(at(panel, k, width), width - plan.lanes), plan.lanes);
+              placeInRhs(cst(width - plan.lanes), lane, width), plan.lanes);
       });
-    return packScalars(source, line, rhs, panel, 1, width, kEnd);
+    return packScalars(source, line, rhs, kEnd, [&](Value j, Value lane) {
+      return placeInRhs(j, lane, width);
+    });
   }
   forParts(line, plan.lanes, [&](Value j, int64_t count) {
-    packSquares(source, j, count, panel, width, kEnd);
+    packSquares(source, j, count, width, kEnd);
   });
 }
 

@@ -173,14 +173,15 @@ static void chooseLhsForm(Type lhsType, Plan &plan) {
   // Rows that are a multiple of a page apart would share one cache set.
   bool direct = lhsType.isF32() &&
                 (panels <= 2 || isPanel || (lhsK == 1 && lhsM % 512 != 0));
-  plan.lhs = direct                                   ? LhsForm::Direct
-             : hasAdjacentRows(plan) && !plan.inTiles ? LhsForm::Panels
-                                                      : LhsForm::RowMajor;
-  // The last tile register is read as a whole.
-  int64_t rows =
-      plan.inTiles ? llvm::alignTo(plan.m.size, kTileRows) : plan.m.size;
-  if (plan.lhs == LhsForm::RowMajor)
-    plan.lhsSize = rows * plan.lhsRowStride();
+  plan.lhs = plan.inTiles            ? LhsForm::Tiles
+             : direct                ? LhsForm::Direct
+             : hasAdjacentRows(plan) ? LhsForm::Panels
+                                     : LhsForm::RowMajor;
+  if (plan.lhs == LhsForm::Tiles)
+    plan.lhsSize =
+        llvm::divideCeil(plan.m.size, kTileRows) * plan.lhsTilesStride();
+  else if (plan.lhs == LhsForm::RowMajor)
+    plan.lhsSize = plan.m.size * plan.lhsRowStride();
   else if (plan.lhs == LhsForm::Panels)
     plan.lhsSize = plan.m.size * plan.packedK() + plan.lanes;
   plan.lhsSize = llvm::alignTo(plan.lhsSize, 16);
@@ -211,7 +212,7 @@ static void chooseScratch(Type rhsType, const TargetInfo &target, Plan &plan) {
   plan.sumsSize = llvm::alignTo(plan.rows, kTileRows) * plan.panelColumns();
   plan.configurationSize = 16;
   if (target.emulateAMX)
-    plan.registersSize = kTileRegisters * kTileRows * plan.lanes;
+    plan.registersSize = kTileRegisters * kTileLanes;
 }
 
 static Type elementTypeOf(linalg::GenericOp op, unsigned operand) {

@@ -19,10 +19,14 @@ enum class LhsForm {
   RowMajor,
   /// Packed as [m / MR][k][MR].
   Panels,
+  /// Packed as tile registers: [m / 16][k / 16][16][16].
+  Tiles,
 };
 
-/// The number of rows of an AMX tile register, and of their 32-bit lanes.
+/// The number of rows of an AMX tile register, which is that of 32-bit lanes of
+/// a row, and all of its lanes.
 constexpr int64_t kTileRows = 16;
+constexpr int64_t kTileLanes = kTileRows * kTileRows;
 constexpr int64_t kTileRegisters = 8;
 
 /// Every static decision about a tile.
@@ -70,6 +74,10 @@ struct Plan {
   /// not a power of two.
   int64_t lhsRowStride() const {
     return llvm::alignTo(packedK(), lanes) + lanes;
+  }
+  /// Returns the size of the tile registers of 16 rows of the lhs.
+  int64_t lhsTilesStride() const {
+    return kTileRows * llvm::alignTo(packedK(), kTileRows);
   }
 };
 
