@@ -28,9 +28,16 @@ class Functions:
         self.result_place = {info.name: i for i, info in enumerate(self.results)}
         self.loaded = {info.name for info in self.load.results} if self.load else set()
         if group is not None:
-            if package.text("ranks.txt") is None:
+            ranks = package.text("ranks.txt")
+            if ranks is None:
                 raise ValueError("expected a step that was compiled for several ranks (data_parallel=True) but got one for a single process")
-            group._expect_same({"step, recipe or compiler": package.text("fingerprint").encode(), "size of buckets (FP8_BUCKET_BYTES)": str(group._bucket_bytes).encode()})
+            group._expect_same(
+                {
+                    "step, recipe or compiler": package.text("fingerprint").encode(),
+                    "zero or global_amax": ranks.partition("\n")[0].encode(),
+                    "size of buckets (FP8_BUCKET_BYTES)": str(group._bucket_bytes).encode(),
+                }
+            )
             self.expect_ranks()
         # Each rank has the shards that it owns, or its parts, and gets the others on request.
         self.is_dealt = group is not None and group.size > 1 and any(info.shard for info in self.arguments)

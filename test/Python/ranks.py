@@ -127,7 +127,7 @@ def failing(folder, options):
     with fp8.Group(timeout=60) as group:
         mine = group.rank == 1 and options[0]
         recipe = "none" if mine == "recipe" else "tensorwise"
-        step8 = fp8.compile(steps.tupled, steps.state(), batch(0), recipe=recipe, group=group, threads=1)
+        step8 = fp8.compile(steps.tupled, steps.state(), batch(0), recipe=recipe, group=group, threads=1, zero=int(mine == "zero"), global_amax=mine == "global_amax")
         params, opt = steps.state()
         if mine == "state":
             params["up"] = params["up"].at[3, 4].add(1e-3)
@@ -368,6 +368,12 @@ class Failures(Case):
         statuses, errors = self.wait(self.by_sockets(self.program("failing", "recipe")))
         self.assertEqual(statuses, [1, 1])
         self.assertIn("fp8.RankError: rank 1 of 2 has another step, recipe or compiler than rank 0", errors[0])
+
+    def test_other_options(self):
+        for option in "zero", "global_amax":
+            statuses, errors = self.wait(self.by_sockets(self.program("failing", option)))
+            self.assertEqual(statuses, [1, 1])
+            self.assertIn("fp8.RankError: rank 1 of 2 has another zero or global_amax than rank 0", errors[0])
 
     def test_other_buckets(self):
         statuses, errors = self.wait(self.by_sockets(self.program("failing", "buckets")))
