@@ -86,7 +86,7 @@ struct Analyzer {
   void findAttentionWithoutBatch();
   Value findTerm(Value value, Operation *user,
                  function_ref<bool(Value)> accepts) const;
-  std::string getChangedParameter(Value value, Operation *user) const;
+  BlockArgument getChangedParameter(Value value, Operation *user) const;
   bool matchWgrad(unsigned index, bool activationIsLhs);
   bool matchWgradByGradient(unsigned index, bool activationIsLhs);
   void setWgrad(unsigned index, unsigned layer, bool activationIsLhs);

@@ -14,6 +14,7 @@
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <optional>
 
@@ -33,6 +34,7 @@ public:
   bool any() const { return !dgrads.empty(); }
   SmallVector<Value> getLayers() const { return getResults(forward); }
   bool isLeaf(Value value) const;
+  bool isChangedParameter(Value value) const;
 
 private:
   SmallVector<Value> getResults(ArrayRef<unsigned> some) const;
@@ -45,7 +47,6 @@ private:
   void findDgrads();
   bool isDifferentiated(unsigned dgrad) const;
   bool followsFromDgrad(Value value) const;
-  bool isChangedParameter(Value value) const;
   bool isMoved(Value value) const;
   DenseSet<Operation *> findForwardReads(ArrayRef<Value> losses) const;
 
@@ -150,7 +151,7 @@ bool InnerBackward::followsFromDgrad(Value value) const {
 bool InnerBackward::isChangedParameter(Value value) const {
   Operation *op = value.getDefiningOp();
   return op && isFloat(value.getType()) &&
-         !analyzer.getChangedParameter(value, op).empty();
+         analyzer.getChangedParameter(value, op);
 }
 
 /// Whether a value is another one plus what follows from what may be gradients.
@@ -205,8 +206,18 @@ void Analyzer::leaveOutInnerBackward(ArrayRef<Value> losses,
   SmallVector<Value> roots = inner.getLayers();
   llvm::append_range(roots, losses);
   llvm::append_range(roots, others);
+  llvm::SetVector<std::pair<Value, BlockArgument>> changed;
   // The result of a layer may be a gradient, too: that of half its square.
   forwardSlice = getSlice(roots, /*throughSteps=*/false, [&](Value value) {
-    return inner.isLeaf(value) && !llvm::is_contained(roots, value);
+    if (!inner.isLeaf(value) || llvm::is_contained(roots, value))
+      return false;
+    if (inner.isChangedParameter(value)) {
+      Operation *op = value.getDefiningOp();
+      changed.insert(
+          {views.getViewRoot(value, op), getChangedParameter(value, op)});
+    }
+    return true;
   });
+  // Layers read what gradients have changed as they read parameters.
+  origins.addUpdatedParameters(changed.getArrayRef());
 }

@@ -7,7 +7,8 @@
 //     alone) or data.
 //  3. Dots that the loss depends on and that read a weight are the forward
 //     dots. They define the layers. Where a loss reads what another loss's
-//     gradients have changed, the backward pass of that loss is none of it.
+//     gradients have changed, the backward pass of that loss is none of it, and
+//     parameters that they have changed are weights.
 //  4. Other dots with a weight are dgrad if they contract the other dimensions
 //     of the weight.
 //  5. Dots without a weight that read the activation of a layer and contract
@@ -827,12 +828,13 @@ Value Analyzer::findTerm(Value value, Operation *user,
 }
 
 /// Returns the parameter that `value` was computed from by adding values that
-/// depend on data, as SAM and line searches do; empty if there is none.
-std::string Analyzer::getChangedParameter(Value value, Operation *user) const {
+/// depend on data, as SAM and line searches do; null if there is none.
+BlockArgument Analyzer::getChangedParameter(Value value,
+                                            Operation *user) const {
   Value weight = findTerm(value, user, [&](Value term) {
     return origins.get(term) == Origin::Weight;
   });
-  return weight ? getPath(origins.getParameter(weight)) : "";
+  return weight ? origins.getParameter(weight) : nullptr;
 }
 
 void Analyzer::classifyWithoutWeight(unsigned index) {
@@ -853,10 +855,11 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
   for (auto [name, operand] :
        {std::pair<StringRef, Value>("lhs", dot.getLhs()),
         std::pair<StringRef, Value>("rhs", dot.getRhs())})
-    if (std::string path = getChangedParameter(operand, dot); !path.empty()) {
-      info.why = ("not a linear layer: " + name + " is parameter " + path +
-                  " plus what depends on data, as in SAM or a line search")
-                     .str();
+    if (BlockArgument changed = getChangedParameter(operand, dot)) {
+      info.why =
+          ("not a linear layer: " + name + " is parameter " + getPath(changed) +
+           " plus what depends on data, as in SAM or a line search")
+              .str();
       return;
     }
   info.why = "not a linear layer: no operand comes from a parameter, and it is "

@@ -13,21 +13,40 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 Origins::Origins(func::FuncOp function) : function(function) {
-  for (BlockArgument arg : function.getArguments()) {
-    Origin origin = classify(arg);
-    origins[arg] = origin;
-    if (origin != Origin::Weight)
-      continue;
-    parameters[arg] = arg;
-    if (Attribute path =
-            function.getArgAttr(arg.getArgNumber(), FP8Dialect::kPathAttrName))
-      weights[path] = arg;
-  }
+  for (BlockArgument arg : function.getArguments())
+    if (classify(arg) == Origin::Weight) {
+      origins[arg] = Origin::Weight;
+      if (Attribute path = function.getArgAttr(arg.getArgNumber(),
+                                               FP8Dialect::kPathAttrName))
+        weights[path] = arg;
+    }
   for (Operation &op : function.getBody().front())
     if (isa<stablehlo::WhileOp>(op))
       findCarriedState(&op);
   findUpdatedParameters();
+  classify();
+}
+
+/// Classifies all values.
+void Origins::classify() {
+  origins.clear();
+  parameters.clear();
+  for (BlockArgument arg : function.getArguments()) {
+    origins[arg] = classify(arg);
+    if (origins[arg] == Origin::Weight)
+      parameters[arg] = arg;
+  }
+  for (auto [value, parameter] : updated) {
+    origins[value] = Origin::Weight;
+    parameters[value] = parameter;
+  }
   propagate(function.getBody().front());
+}
+
+void Origins::addUpdatedParameters(
+    ArrayRef<std::pair<Value, BlockArgument>> values) {
+  updated.insert_range(values);
+  classify();
 }
 
 Origin Origins::classify(BlockArgument arg) const {
@@ -121,12 +140,8 @@ void Origins::findUpdatedParameters() {
     auto result = dyn_cast<OpResult>(use.get());
     if (!path || !result || carried.contains(result))
       continue;
-    BlockArgument arg = weights.lookup(path);
-    if (!arg)
-      continue;
-    updated.insert(result);
-    origins[result] = Origin::Weight;
-    parameters[result] = arg;
+    if (BlockArgument arg = weights.lookup(path))
+      updated.insert({result, arg});
   }
 }
 

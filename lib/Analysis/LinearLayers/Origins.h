@@ -49,7 +49,12 @@ public:
   /// returns: its readers, such as a second loss, read it as a parameter.
   bool isUpdatedParameter(Value value) const { return updated.contains(value); }
 
+  /// Adds values that are read as a parameter, too, and classifies all values
+  /// once more.
+  void addUpdatedParameters(ArrayRef<std::pair<Value, BlockArgument>> values);
+
 private:
+  void classify();
   Origin classify(BlockArgument arg) const;
   void findCarriedState(Operation *loop);
   void findCarriedStateWithin(Operation *outer);
@@ -68,7 +73,8 @@ private:
   DenseMap<Value, Origin> origins;
   DenseMap<Value, BlockArgument> parameters;
   DenseMap<Attribute, BlockArgument> weights; ///< By path.
-  DenseSet<Value> carried, carriedState, updated;
+  DenseSet<Value> carried, carriedState;
+  DenseMap<Value, BlockArgument> updated;
 };
 
 } // namespace fp8

@@ -82,6 +82,52 @@ def proximal_policy():
 
 
 @step
+def unrolled_updates():
+    """Three updates in a call that are written out: layers read the weights that each of them has changed."""
+    opt = optax.adamw(1e-3, eps=1e-6)
+    loss_of = lambda p, b: jnp.square(run(p, b["x"]) - b["y"]).mean()
+
+    def train(params, opt_state, batch):
+        losses = []
+        for part in range(3):
+            value, grads = jax.value_and_grad(loss_of)(params, jax.tree.map(lambda x: x[part], batch))
+            updates, opt_state = opt.update(grads, opt_state, params)
+            params = optax.apply_updates(params, updates)
+            losses.append(value)
+        return params, opt_state, sum(losses) / 3
+
+    params = mlp(np.random.default_rng(0), 16, 32, 32, 4)
+    batch = {"x": floats(3, 16, 16), "y": floats(3, 16, 4, seed=1)}
+    return Step(train, {"params": params, "opt_state": opt.init(params)}, {"batch": batch}, lambda r: r[2],
+                lambda r: {"params": r[0], "opt_state": r[1]}, bound=1e-2, loss_bound=1e-3, gap=0.5, linear=(6, 3, 6))  # fmt: skip
+
+
+@step
+def sharpness_aware():
+    """SAM on a scan over layers that computes in bf16: the loss is that of the weights that a first gradient has moved."""
+    opt = tx()
+
+    def loss_of(p, b):
+        layer = lambda h, w: (h + jnp.tanh(h @ w.astype(jnp.bfloat16)), None)
+        h, _ = jax.lax.scan(layer, b["x"].astype(jnp.bfloat16), p["layers"])
+        return jnp.square((h @ p["out"].astype(jnp.bfloat16)).astype(jnp.float32) - b["y"]).mean()
+
+    def train(params, opt_state, batch):
+        slope = jax.grad(loss_of)(params, batch)
+        radius = 0.05 / (optax.global_norm(slope) + 1e-12)
+        moved = jax.tree.map(lambda p, g: p + radius * g, params, slope)
+        value, grads = jax.value_and_grad(loss_of)(moved, batch)
+        updates, opt_state = opt.update(grads, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, value
+
+    random = np.random.default_rng(0)
+    params = {"layers": normal(random, 3, 32, 32, scale=0.2), "out": normal(random, 32, 4, scale=0.2)}
+    batch = {"x": floats(16, 32), "y": floats(16, 4, seed=1)}
+    return Step(train, {"params": params, "opt_state": opt.init(params)}, {"batch": batch}, lambda r: r[2],
+                lambda r: {"params": r[0], "opt_state": r[1]}, bound=0.5, loss_bound=1e-2, gap=0.5, linear=(2, 2, 2))  # fmt: skip
+
+
+@step
 def meta_learning():
     """MAML: for each task of a vmap, the loss after a gradient step. Dots of the second derivatives are those of two softmaxes
     over scores, as far as attention can tell."""

@@ -42,7 +42,8 @@ func.func @adversarial(%w: tensor<32x64xf32> {fp8.kind = "parameter", fp8.role =
   return %w1, %v1, %loss : tensor<32x64xf32>, tensor<64x16xf32>, tensor<f32>
 }
 
-// Two updates in one step, of which the second one's loss is returned.
+// Two updates in one step, of which the second one's loss is returned. Its layers
+// read the weights that the first one has changed.
 func.func @updates(%w: tensor<32x64xf32> {fp8.kind = "parameter", fp8.role = "state", fp8.path = "w"},
     %v: tensor<64x16xf32> {fp8.kind = "parameter", fp8.role = "state", fp8.path = "v"},
     %x: tensor<16x32xf32> {fp8.role = "batch", fp8.path = "x"})
@@ -62,19 +63,19 @@ func.func @updates(%w: tensor<32x64xf32> {fp8.kind = "parameter", fp8.role = "st
   %dv0 = stablehlo.dot_general %a0, %y0, contracting_dims = [0] x [0] : (tensor<16x64xf32>, tensor<16x16xf32>) -> tensor<64x16xf32>
   %w1 = stablehlo.subtract %w, %dw0 : tensor<32x64xf32>
   %v1 = stablehlo.subtract %v, %dv0 : tensor<64x16xf32>
-  // expected-remark @+1 {{rhs is parameter w plus what depends on data}}
+  // expected-remark @+1 {{fp8: forward of w}}
   %h1 = stablehlo.dot_general %x, %w1, contracting_dims = [1] x [0] : (tensor<16x32xf32>, tensor<32x64xf32>) -> tensor<16x64xf32>
   %a1 = stablehlo.tanh %h1 : tensor<16x64xf32>
-  // expected-remark @+1 {{rhs is parameter v plus what depends on data}}
+  // expected-remark @+1 {{high_precision: forward of v}}
   %y1 = stablehlo.dot_general %a1, %v1, contracting_dims = [1] x [0] : (tensor<16x64xf32>, tensor<64x16xf32>) -> tensor<16x16xf32>
   %squares = stablehlo.multiply %y1, %y1 : tensor<16x16xf32>
   %loss = stablehlo.reduce(%squares init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<16x16xf32>, tensor<f32>) -> tensor<f32>
-  // expected-remark @+1 {{rhs is parameter v plus what depends on data}}
+  // expected-remark @+1 {{high_precision: dgrad of v}}
   %da1 = stablehlo.dot_general %y1, %v1, contracting_dims = [1] x [1] : (tensor<16x16xf32>, tensor<64x16xf32>) -> tensor<16x64xf32>
   %dh1 = stablehlo.multiply %da1, %a1 : tensor<16x64xf32>
   // expected-remark @+1 {{fp8: wgrad of w}}
   %dw1 = stablehlo.dot_general %x, %dh1, contracting_dims = [0] x [0] : (tensor<16x32xf32>, tensor<16x64xf32>) -> tensor<32x64xf32>
-  // expected-remark @+1 {{it is the weight gradient of no layer}}
+  // expected-remark @+1 {{high_precision: wgrad of v}}
   %dv1 = stablehlo.dot_general %a1, %y1, contracting_dims = [0] x [0] : (tensor<16x64xf32>, tensor<16x16xf32>) -> tensor<64x16xf32>
   %w2 = stablehlo.subtract %w1, %dw1 : tensor<32x64xf32>
   %v2 = stablehlo.subtract %v1, %dv1 : tensor<64x16xf32>
