@@ -37,6 +37,9 @@ struct WeightRead {
   SmallVector<Value> otherChain;
 };
 
+/// Values that are read as a parameter, which they are computed from.
+using ChangedParameters = SmallVector<std::pair<Value, BlockArgument>>;
+
 /// A forward dot with a weight.
 struct Layer {
   unsigned info;
@@ -54,11 +57,15 @@ struct Layer {
 };
 
 struct Analyzer {
-  Analyzer(func::FuncOp function, SmallVectorImpl<DotInfo> &dots)
+  Analyzer(func::FuncOp function, SmallVectorImpl<DotInfo> &dots,
+           const ChangedParameters &changed)
       : function(function), dots(dots), numbers(function), views(numbers),
-        origins(function) {}
+        origins(function) {
+    origins.addUpdatedParameters(changed);
+  }
 
   void run();
+  ChangedParameters findChangedByGradients() const;
   llvm::StringSet<> findOtherState() const;
   void findForwardSlice();
   SmallVector<Value> findForwardOfOtherLosses() const;
@@ -109,6 +116,8 @@ struct Analyzer {
   std::vector<Layer> layers;
   /// For each dot, the layers whose weight or activation it reads.
   SmallVector<SmallVector<unsigned, 2>> layersOfDot;
+  /// Operands of dots without a role, which are parameters plus data.
+  ChangedParameters changedOperands;
   /// Dots of two activations that have no batching dimensions and no role.
   SmallVector<unsigned> ofActivations;
   bool hasLoss = false, updatesParameters = false;

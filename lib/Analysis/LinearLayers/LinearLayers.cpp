@@ -128,11 +128,14 @@ void Analyzer::findForwardSlice() {
 SmallVector<Value> Analyzer::findForwardOfOtherLosses() const {
   DenseSet<Value> read;
   llvm::MapVector<Value, stablehlo::DotGeneralOp> first;
+  // Another loss reads what gradients have changed than the returned ones.
   auto forEachParameter = [&](Operation *op, function_ref<void(Value)> visit) {
     for (Value operand : op->getOperands()) {
       Value root = views.getViewRoot(operand, op);
       if (origins.get(root) == Origin::Weight && isTrained(root))
-        visit(origins.getParameter(root));
+        visit(origins.isUpdatedParameter(root)
+                  ? root
+                  : Value(origins.getParameter(root)));
     }
   };
   // What only makes another weight of a parameter does not use it yet.
@@ -856,6 +859,7 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
        {std::pair<StringRef, Value>("lhs", dot.getLhs()),
         std::pair<StringRef, Value>("rhs", dot.getRhs())})
     if (BlockArgument changed = getChangedParameter(operand, dot)) {
+      changedOperands.push_back({views.getViewRoot(operand, dot), changed});
       info.why =
           ("not a linear layer: " + name + " is parameter " + getPath(changed) +
            " plus what depends on data, as in SAM or a line search")
@@ -951,6 +955,9 @@ public:
       if (!analyzer.dots[layer.info].recomputed)
         layerOfOp[analyzer.dots[layer.info].dot] = i;
     read.resize(analyzer.layers.size());
+    for (Operation *op : analyzer.forwardSlice)
+      for (; op != analyzer.function; op = op->getParentOp())
+        forward.insert(op);
     visit(analyzer.function.getBody());
   }
 
@@ -965,6 +972,8 @@ private:
 
   const Analyzer &analyzer;
   DenseMap<Operation *, unsigned> layerOfOp;
+  /// The ops of the forward pass, and the loops and branches that contain them.
+  DenseSet<Operation *> forward;
   llvm::BitVector read;
   /// The layers that every value of the forward pass depends on.
   DenseMap<Value, llvm::BitVector> reached;
@@ -1023,7 +1032,7 @@ void ReadLayers::visitOp(Operation &op) {
 
 void ReadLayers::visit(Region &region) {
   for (Operation &op : region.front()) {
-    if (!analyzer.inForwardPass(&op))
+    if (analyzer.hasLoss && !forward.contains(&op))
       continue;
     if (isa<stablehlo::WhileOp>(op))
       visitLoop(op);
@@ -1184,12 +1193,37 @@ void Analyzer::run() {
     }
 }
 
+/// Returns those of the changed operands that gradients of known layers have
+/// changed: a loss that is not returned reads them.
+ChangedParameters Analyzer::findChangedByGradients() const {
+  if (changedOperands.empty())
+    return {};
+  SmallVector<Value> gradients;
+  for (const DotInfo &info : dots)
+    if (info.role == DotRole::Dgrad || info.role == DotRole::Wgrad)
+      gradients.push_back(info.dot->getResult(0));
+  Dependence onGradients(function, gradients, ValueSet(), /*together=*/true);
+  ChangedParameters found;
+  llvm::copy_if(changedOperands, std::back_inserter(found), [&](auto changed) {
+    return onGradients.dependsOnAny(changed.first) &&
+           !origins.isUpdatedParameter(changed.first);
+  });
+  return found;
+}
+
 LinearLayers::LinearLayers(func::FuncOp function) {
   if (function.isExternal())
     return;
-  Analyzer analyzer(function, dots);
-  parameters = analyzer.origins.anyParameter();
-  analyzer.run();
-  analyzer.findSavedUses(savedUses);
-  forward = std::move(analyzer.forwardSlice);
+  for (ChangedParameters changed, found;; llvm::append_range(changed, found)) {
+    dots.clear();
+    Analyzer analyzer(function, dots, changed);
+    parameters = analyzer.origins.anyParameter();
+    analyzer.run();
+    found = analyzer.findChangedByGradients();
+    if (!found.empty())
+      continue;
+    analyzer.findSavedUses(savedUses);
+    forward = std::move(analyzer.forwardSlice);
+    return;
+  }
 }

@@ -45,6 +45,8 @@ void Origins::classify() {
 
 void Origins::addUpdatedParameters(
     ArrayRef<std::pair<Value, BlockArgument>> values) {
+  if (values.empty())
+    return;
   updated.insert_range(values);
   classify();
 }

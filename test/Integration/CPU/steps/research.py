@@ -128,6 +128,24 @@ def sharpness_aware():
 
 
 @step
+def sharpness_aware_first_loss():
+    """SAM that returns the loss before the weights are moved: no result reads the second forward pass, but for its gradients."""
+    opt = tx()
+    loss_of = lambda p, b: jnp.square(run(p, b["x"]) - b["y"]).mean()
+
+    def train(params, opt_state, batch):
+        value, slope = jax.value_and_grad(loss_of)(params, batch)
+        moved = jax.tree.map(lambda p, g: p + 0.05 / (optax.global_norm(slope) + 1e-12) * g, params, slope)
+        updates, opt_state = opt.update(jax.grad(loss_of)(moved, batch), opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, value
+
+    params = mlp(np.random.default_rng(0), 16, 32, 32, 4)
+    batch = {"x": floats(16, 16), "y": floats(16, 4, seed=1)}
+    return Step(train, {"params": params, "opt_state": opt.init(params)}, {"batch": batch}, lambda r: r[2],
+                lambda r: {"params": r[0], "opt_state": r[1]}, bound=1e-2, loss_bound=1e-3, gap=0.5, linear=(4, 2, 4))  # fmt: skip
+
+
+@step
 def meta_learning():
     """MAML: for each task of a vmap, the loss after a gradient step. Dots of the second derivatives are those of two softmaxes
     over scores, as far as attention can tell."""
