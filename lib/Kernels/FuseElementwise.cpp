@@ -448,8 +448,10 @@ struct SplitColumnReduction : OpRewritePattern<linalg::GenericOp> {
 };
 
 /// Returns true if `op` dequantizes: its result takes more bytes than the only
-/// tensor that it reads besides scalars.
+/// tensor that it reads besides scalars. A payload of 8 bits may have scales,
+/// which are few.
 bool widens(linalg::GenericOp op) {
+  constexpr int64_t kElementsOfScale = 16;
   if (op->getNumResults() != 1 || !allParallel(op))
     return false;
   auto bits = [](Value value) {
@@ -457,15 +459,21 @@ bool widens(linalg::GenericOp op) {
     return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 64;
   };
   Value tensor;
+  bool hasScales = false;
   for (Value input : op.getInputs()) {
     auto type = dyn_cast<RankedTensorType>(input.getType());
     if (!type || type.getRank() == 0)
       continue;
+    if (type.getNumElements() * kElementsOfScale <= iterationVolume(op)) {
+      hasScales = true;
+      continue;
+    }
     if (tensor)
       return false;
     tensor = input;
   }
-  return tensor && bits(tensor) < bits(op->getResult(0));
+  return tensor && bits(tensor) < bits(op->getResult(0)) &&
+         (!hasScales || bits(tensor) <= 8);
 }
 
 /// Returns true if `op` is cheap enough to be computed again: math functions

@@ -74,3 +74,38 @@ func.func @two_results(%a: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
   } -> tensor<64xf32>
   return %r, %p#1 : tensor<64xf32>, tensor<64xf32>
 }
+
+// -----
+
+// A payload with scales of rows is dequantized by each of its readers, which
+// would else keep four times its bytes.
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i, 0)>
+#column = affine_map<(i, j) -> (j)>
+// CHECK-LABEL: func.func @payload
+// CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "parallel"]} ins(%{{.*}} : tensor<32x64xf8E4M3FN>, tensor<32x1xf32>)
+// CHECK: linalg.generic {{.*}} ins(%{{.*}} : tensor<32x64xf8E4M3FN>, tensor<32x1xf32>, tensor<64xf32>)
+func.func @payload(%payload: tensor<32x64xf8E4M3FN>, %scale: tensor<32x1xf32>) -> (tensor<64xf32>, tensor<32x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %values = tensor.empty() : tensor<32x64xf32>
+  %x = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%payload, %scale : tensor<32x64xf8E4M3FN>, tensor<32x1xf32>) outs(%values : tensor<32x64xf32>) {
+  ^bb0(%p: f8E4M3FN, %s: f32, %o: f32):
+    %v = arith.extf %p : f8E4M3FN to f32
+    %y = arith.mulf %v, %s : f32
+    linalg.yield %y : f32
+  } -> tensor<32x64xf32>
+  %maxima = tensor.empty() : tensor<64xf32>
+  %least = linalg.fill ins(%zero : f32) outs(%maxima : tensor<64xf32>) -> tensor<64xf32>
+  %amax = linalg.generic {indexing_maps = [#id, #column], iterator_types = ["reduction", "parallel"]} ins(%x : tensor<32x64xf32>) outs(%least : tensor<64xf32>) {
+  ^bb0(%v: f32, %m: f32):
+    %a = math.absf %v : f32
+    %y = arith.maximumf %m, %a : f32
+    linalg.yield %y : f32
+  } -> tensor<64xf32>
+  %scaled = linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]} ins(%x, %amax : tensor<32x64xf32>, tensor<64xf32>) outs(%values : tensor<32x64xf32>) {
+  ^bb0(%v: f32, %m: f32, %o: f32):
+    %y = arith.divf %v, %m : f32
+    linalg.yield %y : f32
+  } -> tensor<32x64xf32>
+  return %amax, %scaled : tensor<64xf32>, tensor<32x64xf32>
+}
