@@ -81,6 +81,7 @@ struct Analyzer {
                          Operation *user) const;
   bool isProjection(Value value, Operation *user) const;
   Origin getOperandOrigin(stablehlo::DotGeneralOp dot, unsigned index) const;
+  bool isMadeForBatch(stablehlo::DotGeneralOp dot, unsigned index) const;
   bool isOneHot(Value value, Operation *user) const;
   struct WeightDot;
   WeightDot getWeightDot(stablehlo::DotGeneralOp dot);
@@ -126,6 +127,9 @@ struct Analyzer {
   DenseSet<Operation *> forwardSlice, updateSlice;
   /// Dots of the optimizer, and those that mix heads.
   DenseSet<Operation *> optimizerDots, mixers;
+  /// What `getOperandOrigin` has found. Products of a loop lead back to
+  /// themselves.
+  mutable DenseMap<std::pair<Operation *, unsigned>, Origin> operandOrigins;
 };
 
 } // namespace mlir::fp8

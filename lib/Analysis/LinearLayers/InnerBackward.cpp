@@ -220,4 +220,5 @@ void Analyzer::leaveOutInnerBackward(ArrayRef<Value> losses,
   });
   // Layers read what gradients have changed as they read parameters.
   origins.addUpdatedParameters(changed.getArrayRef());
+  operandOrigins.clear();
 }

@@ -292,23 +292,36 @@ bool Analyzer::isProjection(Value value, Operation *user) const {
   }
 }
 
-/// Returns the origin of an operand of a dot. Queries that are made of learned
-/// latents alone are no weight, but the same activation for all examples: they
-/// are repeated in the batch, or a product of two weights. So are the weights
-/// of an attention of such queries.
-Origin Analyzer::getOperandOrigin(stablehlo::DotGeneralOp dot,
-                                  unsigned index) const {
+/// Whether a batched operand of a dot is no weight although parameters alone
+/// determine it: queries that are made of learned latents are the same
+/// activation for all examples. They are repeated in the batch, or a product of
+/// two weights. So are the weights of an attention of such queries.
+bool Analyzer::isMadeForBatch(stablehlo::DotGeneralOp dot,
+                              unsigned index) const {
   Value operand = dot->getOperand(index);
   auto dims = dot.getDotDimensionNumbers();
   ArrayRef<int64_t> batch =
       index ? dims.getRhsBatchingDimensions() : dims.getLhsBatchingDimensions();
-  Origin origin = origins.get(views.getViewRoot(operand, dot));
-  if (origin == Origin::Weight && !batch.empty() &&
-      (isRepeatedInBatch(operand, batch, dot) || isProjection(operand, dot) ||
-       llvm::any_of(
-           batch, [&](int64_t dim) { return isBatchOfScores(operand, dim); })))
-    return Origin::Data;
-  return origin;
+  return !batch.empty() &&
+         (isRepeatedInBatch(operand, batch, dot) ||
+          isProjection(operand, dot) || llvm::any_of(batch, [&](int64_t dim) {
+            return isBatchOfScores(operand, dim);
+          }));
+}
+
+/// Returns the origin of an operand of a dot.
+Origin Analyzer::getOperandOrigin(stablehlo::DotGeneralOp dot,
+                                  unsigned index) const {
+  Origin origin = origins.get(views.getViewRoot(dot->getOperand(index), dot));
+  if (origin != Origin::Weight)
+    return origin;
+  std::pair<Operation *, unsigned> key(dot, index);
+  auto [known, isNew] = operandOrigins.try_emplace(key, origin);
+  if (!isNew)
+    return known->second;
+  if (isMadeForBatch(dot, index))
+    origin = Origin::Data;
+  return operandOrigins[key] = origin;
 }
 
 /// Returns true if a value is `indices == iota` as a float tensor.
@@ -1170,6 +1183,7 @@ void Analyzer::run() {
       else if (forwardPass && mixesHeads(dot, lhs == Origin::Weight)) {
         info.why = "not a linear layer: mixes the scores of heads";
         mixers.insert(dot);
+        operandOrigins.clear();
       } else {
         classifyWithWeight(i);
       }
