@@ -427,6 +427,32 @@ void SignatureAnalyzer::findOtherResults() {
   }
 }
 
+/// Guesses the loss of a function that does not train, where no gradient tells
+/// which scalar it is: the result named `loss` with the shortest path (others
+/// are parts of it), or else the first scalar.
+void SignatureAnalyzer::guessLossOfFunction() {
+  size_t shortest = std::numeric_limits<size_t>::max();
+  for (const SignatureResult &result : signature.results) {
+    auto tensor = dyn_cast<RankedTensorType>(result.type);
+    if (!isFloat(result.type) || (tensor && tensor.getNumElements() != 1))
+      continue;
+    std::vector<std::string> keys = fp8binding::splitPath(result.path);
+    if (!keys.empty() && keys.back() == "loss" && keys.size() < shortest) {
+      shortest = keys.size();
+      loss = result.index;
+      lossWhy = "a scalar that has the name of a loss";
+    }
+  }
+  auto first =
+      llvm::find_if(signature.results, [](const SignatureResult &result) {
+        return isScalar(result.type) && isFloat(result.type);
+      });
+  if (!loss && first != signature.results.end()) {
+    loss = first->index;
+    lossWhy = "the first scalar";
+  }
+}
+
 /// Describes an initializer, an evaluation or any other function, in which
 /// nothing is replaced.
 void SignatureAnalyzer::describeFunction() {
@@ -448,14 +474,8 @@ void SignatureAnalyzer::describeFunction() {
     else
       setRole(arg.index, ArgRole::Batch, "an integer array");
   }
-  auto scalar =
-      llvm::find_if(signature.results, [](const SignatureResult &result) {
-        return isScalar(result.type) && isFloat(result.type);
-      });
-  if (!loss && hasFloat && scalar != signature.results.end()) {
-    loss = scalar->index;
-    lossWhy = "the first scalar";
-  }
+  if (!loss && hasFloat)
+    guessLossOfFunction();
   findOtherResults();
 }
 

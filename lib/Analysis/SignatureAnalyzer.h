@@ -242,6 +242,7 @@ private:
   void findBindable(Bindable &wanted, Bindable &data);
   void readInitialValues();
   void findOtherResults();
+  void guessLossOfFunction();
   void describeFunction();
 
   /// Returns the name that is most similar to a path that does not exist.

@@ -283,7 +283,7 @@ def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
 
     A function that does not train (an initializer, an evaluation) has no state:
     its float arguments are frozen, its integer arrays are the batch, and its
-    first scalar result is the loss. An ambiguous guess is an error that lists
+    loss is the scalar result named `loss`, or else the first one. An ambiguous guess is an error that lists
     the candidates; a step that updates no parameter is an error, too. The
     options overrule guesses.
 

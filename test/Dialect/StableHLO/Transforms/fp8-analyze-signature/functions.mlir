@@ -55,3 +55,17 @@ func.func public @main(%table: tensor<11x4xf32>, %rows: tensor<2xui32>) -> tenso
   %1 = "stablehlo.gather"(%table, %0) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>}> : (tensor<11x4xf32>, tensor<2x1xui32>) -> tensor<2x4xf32>
   return %1 : tensor<2x4xf32>
 }
+
+// -----
+
+// The loss of an evaluation is the scalar named so, and no part of it.
+// CHECK: fp8.path = "w", fp8.role = "frozen"
+// CHECK-SAME: (tensor<f32> {fp8.kind = "metric", fp8.path = "accuracy"},
+// CHECK-SAME: tensor<f32> {fp8.kind = "metric", fp8.path = "parts['loss']"},
+// CHECK-SAME: tensor<1xf32> {fp8.kind = "loss", fp8.path = "loss"})
+func.func public @main(%w: tensor<f32> loc("w")) -> (tensor<f32> {jax.result_info = "accuracy"}, tensor<f32> {jax.result_info = "parts['loss']"}, tensor<1xf32> {jax.result_info = "loss"}) {
+  %0 = stablehlo.exponential %w : tensor<f32>
+  %1 = stablehlo.negate %w : tensor<f32>
+  %2 = stablehlo.reshape %0 : (tensor<f32>) -> tensor<1xf32>
+  return %0, %1, %2 : tensor<f32>, tensor<f32>, tensor<1xf32>
+}
