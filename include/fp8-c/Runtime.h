@@ -865,9 +865,10 @@ FP8_CAPI fp8_status fp8_tensors_save(const char *path,
 
 /* Sets all arguments that are state, like fp8_step_set_whole, from the tensors
    of their names. Tensors of the step's other arguments, and state that another
-   recipe keeps for itself, are passed over. If any other tensor is missing, of
-   another type or not wanted, nothing is set, and the message of
-   FP8_ERROR_MISMATCH lists all of them. */
+   recipe keeps for itself, are passed over: names fp8.* that the metadata
+   `compiler_state` lists, one a line (without this key, all names fp8.*). If
+   any other tensor is missing, of another type or not wanted, nothing is set,
+   and the message of FP8_ERROR_MISMATCH lists all of them. */
 FP8_CAPI fp8_status fp8_step_restore(fp8_step *step,
                                      const fp8_tensors *tensors);
 

@@ -15,6 +15,10 @@ namespace fp8::rt {
 
 static const char *const formatName = "fp8-checkpoint-2";
 
+/// The metadata's list of the state that the compiler has added to the user's,
+/// one name a line.
+static const char *const compilersKey = "compiler_state";
+
 std::vector<size_t> stateArguments(const fp8_executable &executable) {
   std::vector<size_t> indices;
   for (size_t i = 0; i < executable.arguments.size(); ++i) {
@@ -41,8 +45,8 @@ static std::vector<size_t> savedArguments(const fp8_executable &executable) {
   return indices;
 }
 
-static std::map<std::string, std::string>
-metadataOf(const CheckpointInfo &info, const StoredTrees *stored) {
+static std::map<std::string, std::string> metadataOf(const CheckpointInfo &info,
+                                                     const StateNames &names) {
   std::map<std::string, std::string> metadata = {
       {"format", formatName},
       {"step", std::to_string(info.step)},
@@ -55,29 +59,32 @@ metadataOf(const CheckpointInfo &info, const StoredTrees *stored) {
       {"data", info.dataFingerprint}};
   for (const std::string &name : info.mayBeInfinite)
     metadata["may_be_infinite"] += name + "\n";
-  if (stored) {
-    metadata["user_state"] = stored->user;
-    metadata["stored_state"] = stored->stored;
+  std::string &compilers = metadata[compilersKey];
+  for (const std::string &name : names.compilers)
+    compilers += name + "\n";
+  if (!names.user.empty()) {
+    metadata["user_state"] = names.user;
+    metadata["stored_state"] = names.stored;
   }
   return metadata;
 }
 
 std::string writeCheckpoint(const std::string &directory, fp8_step &step,
                             const CheckpointInfo &info,
-                            const StoredTrees *stored) {
+                            const StateNames &names) {
   std::vector<TensorToWrite> tensors;
   for (size_t i : savedArguments(step.executable))
     tensors.push_back(tensorOf(step, i));
   std::string path = str(directory, "/checkpoint-", info.step, ".safetensors");
-  writeSafeTensors(path, std::move(tensors), metadataOf(info, stored));
+  writeSafeTensors(path, std::move(tensors), metadataOf(info, names));
   return path;
 }
 
 std::string writeCheckpointSet(const std::string &directory, fp8_step &step,
                                const CheckpointInfo &info,
-                               const StoredTrees *stored, fp8_group &group) {
+                               const StateNames &names, fp8_group &group) {
   StateSet set = {str(directory, "/checkpoint-", info.step),
-                  savedArguments(step.executable), metadataOf(info, stored)};
+                  savedArguments(step.executable), metadataOf(info, names)};
   // The run has passed over what is there: it is damaged.
   if (group.rank() == 0)
     unlink(set.index().c_str());
@@ -299,9 +306,27 @@ static bool isCallCounter(const TensorInfo &argument) {
          argument.type.bytes() == sizeof(CheckpointInfo::step);
 }
 
-/// Returns whether a tensor is an automatic scale of gradients on an f8 wire.
-/// (`fp8-data-parallel` adds it under this name; files have no more than
-/// names.)
+/// Returns the tensors of a checkpoint that a recipe has for itself. Before
+/// checkpoints listed what the compiler had added, the names alone told.
+static std::set<std::string> findRecipeState(const TensorFile &file) {
+  const std::string begin = "fp8.";
+  std::set<std::string> listed, found;
+  auto list = file.metadata.find(compilersKey);
+  if (list != file.metadata.end()) {
+    std::istringstream names(list->second);
+    for (std::string name; std::getline(names, name);)
+      listed.insert(name);
+  }
+  for (const TensorFile::Tensor &tensor : file.tensors)
+    if (tensor.name.compare(0, begin.size(), begin) == 0 &&
+        (list == file.metadata.end() || listed.count(tensor.name)))
+      found.insert(tensor.name);
+  return found;
+}
+
+/// Returns whether state of a recipe's own is an automatic scale of gradients
+/// on an f8 wire. (`fp8-data-parallel` adds it under this name; files have no
+/// more than names.)
 static bool scalesWire(const std::string &name) {
   const std::string begin = "fp8.", wire = ".all_reduce", end = ".mu";
   size_t at = name.rfind(wire);
@@ -317,6 +342,8 @@ namespace {
 /// The tensors of a checkpoint, and the state that they are for.
 struct SavedState {
   std::vector<NamedTensor> targets, sources;
+  /// The tensors of the checkpoint that its recipe has for itself.
+  std::set<std::string> ofRecipe;
   Binding binding;
   /// How many scales of an f8 wire the checkpoint lacks, or has in vain.
   size_t newScales = 0, unusedScales = 0;
@@ -336,6 +363,7 @@ static SavedState bindSaved(const TensorFile &file,
     byName[tensor.name] = state.sources.size();
     state.sources.push_back({tensor.name, tensor.type});
   }
+  state.ofRecipe = findRecipeState(file);
   std::vector<bool> used(state.sources.size(), false);
   for (size_t i = 0; i < indices.size(); ++i) {
     const TensorInfo &argument = executable.arguments[indices[i]];
@@ -345,7 +373,8 @@ static SavedState bindSaved(const TensorFile &file,
     bool isScale = argument.zeroInit && scalesWire(argument.name);
     if (isScale && found != byName.end() &&
         state.sources[found->second].type != state.targets[i].type) {
-      // A stack once had one scale for all layers.
+      // One of the two has a scale for each layer of a stack, the other one
+      // for all layers.
       used[found->second] = true;
       ++state.newScales;
       continue;
@@ -366,7 +395,8 @@ static SavedState bindSaved(const TensorFile &file,
   for (size_t i = 0; i < state.sources.size(); ++i) {
     if (used[i])
       continue;
-    if (scalesWire(state.sources[i].name))
+    const std::string &name = state.sources[i].name;
+    if (state.ofRecipe.count(name) && scalesWire(name))
       ++state.unusedScales;
     else
       state.binding.extra.push_back(i);
@@ -401,12 +431,10 @@ static bool isMismatch(const Binding &binding) {
 
 /// Returns whether a state is none the less the step's if its file also has
 /// this tensor: another argument of the step, which `fp8-run` saves too, or
-/// state of another recipe's own, which has an end with that recipe. (The
-/// compiler names it so; files have no more than names.)
-static bool mayBeExtra(const std::string &name,
+/// state of another recipe's own, which has an end with that recipe.
+static bool mayBeExtra(const std::string &name, const SavedState &state,
                        const fp8_executable &executable) {
-  const std::string own = "fp8.";
-  return name.compare(0, own.size(), own) == 0 ||
+  return state.ofRecipe.count(name) ||
          std::any_of(
              executable.arguments.begin(), executable.arguments.end(),
              [&](const TensorInfo &argument) { return argument.name == name; });
@@ -421,7 +449,7 @@ void restoreState(const TensorFile &file, fp8_step &step) {
   SavedState state = bindSaved(file, executable, indices);
   std::vector<int64_t> &extra = state.binding.extra;
   auto isHarmless = [&](int64_t i) {
-    return mayBeExtra(state.sources[i].name, executable);
+    return mayBeExtra(state.sources[i].name, state, executable);
   };
   extra.erase(std::remove_if(extra.begin(), extra.end(), isHarmless),
               extra.end());

@@ -27,10 +27,13 @@ struct CheckpointInfo {
   std::set<std::string> mayBeInfinite;
 };
 
-/// What the metadata say of state that is stored in another form than the
-/// user's: see StoredState.
-struct StoredTrees {
-  std::string user, stored; // JSON
+/// What the metadata say of the tensors, besides their names: see StoredState.
+struct StateNames {
+  /// State that the compiler has added to the user's.
+  std::vector<std::string> compilers;
+  /// State that is stored in another form than the user's (JSON); empty if
+  /// there is none.
+  std::string user, stored;
 };
 
 /// Returns the arguments that need an initial value: all but batches and keys.
@@ -42,14 +45,14 @@ std::vector<size_t> keyArguments(const fp8_executable &executable);
 /// returns its path. Keys must hold their initial values.
 std::string writeCheckpoint(const std::string &directory, fp8_step &step,
                             const CheckpointInfo &info,
-                            const StoredTrees *stored = nullptr);
+                            const StateNames &names);
 
 /// Does the same for state that is dealt to ranks, all of which call it: each
 /// writes a file with the state that it owns, then rank 0 the index. Returns
 /// the path of the index. If a rank fails, all throw its message.
 std::string writeCheckpointSet(const std::string &directory, fp8_step &step,
                                const CheckpointInfo &info,
-                               const StoredTrees *stored, fp8_group &group);
+                               const StateNames &names, fp8_group &group);
 
 /// A checkpoint, by its step and its file; of a set, the index.
 struct CheckpointFile {

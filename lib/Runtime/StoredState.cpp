@@ -115,6 +115,18 @@ void StoredState::findLeaves() {
       bind(addLeaf(argument, -1));
 }
 
+std::vector<std::string> StoredState::compilersNames() const {
+  static const std::vector<TensorInfo> none;
+  Index taken(store ? store->arguments : none),
+      made(store ? store->results : none);
+  std::vector<std::string> names;
+  for (const TensorInfo &argument : step.arguments)
+    if (argument.zeroInit ||
+        (made.has(argument.name) && !taken.has(argument.name)))
+      names.push_back(argument.name);
+  return names;
+}
+
 std::string StoredState::treeJson() const {
   nlohmann::json json = nlohmann::json::object();
   if (load)

@@ -43,6 +43,8 @@ public:
   /// and shape), and the paths of the arguments that store them.
   std::string treeJson() const;
   std::string storedJson() const;
+  /// Returns the names of the step's state that the compiler has added.
+  std::vector<std::string> compilersNames() const;
 
   /// Sets the step's state from one value for each leaf (NULL: zeros); `store`
   /// converts those that it takes.

@@ -132,13 +132,15 @@ void Trainer::writeState(bool isAlone) {
   }
   // A checkpoint holds the initial keys.
   setKeys(std::nullopt);
-  StoredTrees trees;
-  if (state->changes())
-    trees = {state->treeJson(), state->storedJson()};
-  const StoredTrees *stored = state->changes() ? &trees : nullptr;
-  checkpoint = isSet ? writeCheckpointSet(directory, *step, position, stored,
+  StateNames names;
+  names.compilers = state->compilersNames();
+  if (state->changes()) {
+    names.user = state->treeJson();
+    names.stored = state->storedJson();
+  }
+  checkpoint = isSet ? writeCheckpointSet(directory, *step, position, names,
                                           *options.group)
-                     : writeCheckpoint(directory, *step, position, stored);
+                     : writeCheckpoint(directory, *step, position, names);
   // Those of the next step may have been set already.
   if (isFed)
     setKeys(position.step);

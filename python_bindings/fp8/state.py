@@ -43,6 +43,12 @@ class Functions:
         self.is_dealt = group is not None and group.size > 1 and any(info.shard for info in self.arguments)
         self.is_in_parts = any(info.parts for info in self.arguments)
 
+    @property
+    def compilers_names(self):
+        """The names of the state that the compiler has added to the user's."""
+        made = {info.name for info in self.store.results} - {info.name for info in self.store.arguments} if self.store else set()
+        return [info.name for info in self.arguments if info.zero_init or info.name in made]
+
     def expect_ranks(self):
         """Raises ValueError if the step holds state in the parts of another number of ranks."""
         ranks = 1 if self.group is None else self.group.size

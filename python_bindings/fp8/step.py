@@ -152,7 +152,8 @@ class Step:
         memory.native.save(str(path), [*self._metadata(memory), *more])
 
     def _metadata(self, memory):
-        return ["format", "fp8.state", "recipe", self.recipe, "step", str(memory.number)]
+        names = "".join(f"{name}\n" for name in self._functions.compilers_names)
+        return ["format", "fp8.state", "recipe", self.recipe, "step", str(memory.number), "compiler_state", names]
 
     def load_state(self, path: str | os.PathLike, *like: Any) -> Any:
         """Returns the state in a file (or in a set of files, by its index) that `save_state` or fp8-run wrote, in the trees of `like`: the first arguments of a call.

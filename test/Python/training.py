@@ -10,6 +10,7 @@ import tempfile
 import unittest
 import unittest.mock
 import warnings
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from safetensors.numpy import save_file
 import fp8
 from fp8 import report_page
 from fp8.state import Memory
+from fp8.trainer import metadata_of
 
 FP8_RUN = sys.argv.pop(1)
 
@@ -586,6 +588,38 @@ class Files(unittest.TestCase):
             fp8.Trainer(three, name + "/run", progress=False).fit(states[1], [np.ones((8, 32), np.float32)], 1)
             with self.assertRaisesRegex(ValueError, "2 not wanted"):
                 fp8.Trainer(one, name + "/run", progress=False).fit(states[0], [], 2, resume=True)
+
+    def test_state_called_like_the_compilers(self):
+        """State of a user's argument that is called fp8 is the model's, not a recipe's own."""
+
+        class Model(NamedTuple):
+            params: dict
+
+        def loss_of(model, x):
+            for w in model.params.values():
+                x = jnp.tanh(x @ w)
+            return jnp.mean(x**2)
+
+        def step(fp8, batch):
+            loss, gradients = jax.value_and_grad(loss_of)(fp8, batch)
+            return jax.tree.map(lambda w, g: w - 0.1 * g, fp8, gradients), {"loss": loss}
+
+        batch = np.ones((32, 32), np.float32)
+        states = [Model({f"w{i}": np.full((32, 32), 0.1, np.float32) for i in range(count)}) for count in (2, 3)]
+        two, three = (fp8.compile(step, state, batch, recipe="none") for state in states)
+        delayed = fp8.compile(step, states[0], batch, recipe="delayed", set={"weight_copies": "state"})
+        with tempfile.TemporaryDirectory() as name:
+            path = pathlib.Path(name) / "state.safetensors"
+            three.save_state(path, states[1])
+            with self.assertRaisesRegex(ValueError, r"1 not wanted:\n    fp8\.params\['w2'\]"):
+                two.load_state(path, states[0])
+            # A file without the list is read by the names.
+            path.write_bytes(path.read_bytes().replace(b'"compiler_state"', b'"other_metadata"'))
+            two.load_state(path, states[0])
+            # What the compiler has added is passed over.
+            delayed.save_state(path, states[0])
+            self.assertIn(".payload", metadata_of(path)["compiler_state"])
+            two.load_state(path, states[0])
 
     def test_checkpoint_of_fp8_run(self):
         state, batch = steps.state(), steps.batch()
