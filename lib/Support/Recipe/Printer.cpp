@@ -122,8 +122,8 @@ static void printRules(llvm::raw_ostream &os, ArrayRef<RecipeRule> rules) {
 static void printCompute(llvm::raw_ostream &os, const ComputeRecipe &compute) {
   os << "compute: {unquantized_dots: "
      << stringifyEnum(compute.unquantizedDots);
-  // Recipes without this key print as they did before the key existed, so that
-  // runs made then can be resumed.
+  // The text is part of the fingerprints of checkpoints, and those of runs
+  // without this key must match: the default is not printed.
   if (compute.attention != AttentionFormat::Same)
     os << ", attention: " << stringifyEnum(compute.attention);
   os << ", saved: " << stringifyEnum(compute.saved)
@@ -182,8 +182,7 @@ void Recipe::print(llvm::raw_ostream &os) const {
   printSmooth(os, smooth);
   printOptimizer(os, optimizer);
   printStorage(os, "gradients", gradients);
-  // Printed only if set: other recipes print as they did before there were
-  // ranks.
+  // The same holds for this key.
   if (allReduce.format != Wire::None)
     os << "all_reduce: {format: " << stringifyEnum(allReduce.format)
        << ", tile: " << stringifyEnum(allReduce.tile) << "}\n";
