@@ -107,8 +107,6 @@ LEAPING = {"acprop"}
 SIGNED = {"sign_sgd", "signum", "lion", "rprop"}
 # They divide a gradient by its norm.
 SCALE_FREE = {"lars"}
-# Their factories take no rate, or only a constant one.
-FIXED = {name for name, (_, options) in OPTAX.items() if options.get("learning_rate", 0) is not None}
 
 
 def optax_factory(c):
