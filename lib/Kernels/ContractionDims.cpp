@@ -166,10 +166,6 @@ FailureOr<ContractionDims> fp8::inferContractionDims(linalg::GenericOp op) {
   return dims;
 }
 
-bool fp8::isContraction(linalg::GenericOp op) {
-  return succeeded(inferContractionDims(op));
-}
-
 bool fp8::isDot(linalg::GenericOp op) {
   // Empty dots have nothing to pack: they are treated as reductions.
   if (op.getNumReductionLoops() == 0 ||

@@ -49,9 +49,6 @@ bool isLinearMap(AffineMap map);
 /// added up in f32.
 FailureOr<ContractionDims> inferContractionDims(linalg::GenericOp op);
 
-/// Returns true if inferContractionDims accepts `op`.
-bool isContraction(linalg::GenericOp op);
-
 /// Returns true if `op` is a dot: a contraction with both row and column loops,
 /// for which packing pays. Other contractions are treated as reductions.
 bool isDot(linalg::GenericOp op);

@@ -46,7 +46,7 @@ struct TestContraction
   void runOnOperation() override {
     SmallVector<linalg::GenericOp> ops;
     getOperation().walk([&](linalg::GenericOp op) {
-      if (op.hasPureBufferSemantics() && isContraction(op))
+      if (op.hasPureBufferSemantics() && succeeded(inferContractionDims(op)))
         ops.push_back(op);
     });
     for (linalg::GenericOp op : ops)
