@@ -577,6 +577,8 @@ typedef struct fp8_memory {
                          of their own, not part of the above               */
 } fp8_memory;
 
+/* Fills `memory`: what a step has planned and allocated, and what of it is
+   resident now. */
 FP8_CAPI fp8_status fp8_step_memory(const fp8_step *step, fp8_memory *memory);
 
 /* A callback for text for people: whole lines, or progress lines that begin
@@ -592,6 +594,8 @@ typedef struct fp8_launch_stat {
   double seconds;
 } fp8_launch_stat;
 
+/* Turns the timing of launches on, from zero, or off (on is 0): from the next
+   run. */
 FP8_CAPI void fp8_step_set_profile(fp8_step *step, int32_t on);
 /* Returns one entry for each launch, valid until the next run. */
 FP8_CAPI const fp8_launch_stat *fp8_step_profile(const fp8_step *step,

@@ -133,6 +133,8 @@ class Storage(_Flow):
 
 @dataclasses.dataclass
 class Optimizer:
+    """How the state of the optimizer and the masters of weights are stored."""
+
     moment1: Storage | None = None
     moment2: Storage | None = None
     master: Storage | None = None

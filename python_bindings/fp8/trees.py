@@ -171,6 +171,7 @@ class JaxTrees:
         return _flatten_leading(self, args)
 
     def unflatten(self, leaves):
+        """Returns the trees that the function returns, from their leaves."""
         return self.outputs.unflatten(leaves)
 
 
@@ -291,6 +292,7 @@ class PathTrees:
         return parts
 
     def flatten(self, args):
+        """Returns the leaves of a call's arguments; raises TypeError if their paths are not those of the step. State is returned in these trees."""
         import jax
 
         leaves, structure = jax.tree.flatten(args)
@@ -302,9 +304,11 @@ class PathTrees:
         return leaves
 
     def flatten_leading(self, args):
+        """Does the same for the first arguments of a call."""
         return _flatten_leading(self, args)
 
     def unflatten(self, leaves):
+        """Returns what the step returns, from the leaves of its results."""
         done = []
         for place, (chosen, keys, argument) in enumerate(self._parts):
             if not chosen:
