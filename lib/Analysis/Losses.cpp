@@ -47,9 +47,10 @@ static SmallVector<Value> findChoices(Value value) {
   return choices;
 }
 
-/// Whether the next value of state follows from its value by another way than
-/// what looks like its gradients. That of a power iteration does not: what
-/// looks like its gradient is the next vector.
+/// Whether an update adds what may be gradients to the value of state: the next
+/// value follows from them, and from the value itself without going through
+/// them. A power iteration is none: all of the next vector comes out of the
+/// product that may be its gradient.
 bool SignatureAnalyzer::isUpdatedBy(unsigned arg,
                                     ArrayRef<Value> mayBeGradients) {
   ValueSet barred(mayBeGradients.begin(), mayBeGradients.end());
@@ -254,10 +255,12 @@ SignatureAnalyzer::findOnlyCandidate() {
   return candidates;
 }
 
-/// If no gradient was recognized, update chains end at the gradients. Drops
-/// candidates with state whose chain only ends at values that the candidate is
-/// computed from, a hidden state. Copies of weights in another type only count
-/// if there is nothing else.
+/// If no gradient was recognized, drops candidates that read state which is no
+/// parameter but a by-product of the forward pass, such as the hidden state of
+/// a recurrent network: all values from which it is updated are also values
+/// that the candidate is computed from, where a parameter's update has
+/// gradients. If some state is updated from its old value, only such state is
+/// looked at, and no copies of weights in another type.
 void SignatureAnalyzer::dropHiddenStates(std::vector<Candidate> &candidates) {
   if (!learning.empty())
     return;

@@ -121,9 +121,10 @@ void SignatureAnalyzer::addShifts() {
 }
 
 /// Adds that `result`, which returns `arg` unchanged, may replace another
-/// argument, and a newer value `arg`: both are read by one update, or only the
-/// other one is read. If nothing supports one of the two pairings, they weigh
-/// the same.
+/// argument, the next place of a shift register, and that a newer value may
+/// then replace `arg`. One update reads both arguments, or the step computes
+/// with the other one alone. If nothing supports one of the two pairings, they
+/// weigh the same.
 void SignatureAnalyzer::addShift(unsigned arg, unsigned result,
                                  const Updated &updated) {
   bool isRead = llvm::any_of(argument(arg).getUsers(), [](Operation *user) {

@@ -291,8 +291,8 @@ SignatureAnalyzer::findAccumulators(ArrayRef<GradientState> states) {
   for (const GradientState &entry : states)
     if (entry.degree == 1 && entry.others.empty())
       (entry.decays ? linear : sums).insert(entry.arg);
-  // Linear state that a square reads is such a sum if it never decays, or if
-  // another linear state reads it, too. A square that reads the first moment
+  // Linear state that a square reads is a sum over calls if it never decays, or
+  // if another linear state reads it, too. A square that reads the first moment
   // (for its distance to the gradient) does not make that one a sum.
   for (const GradientState &entry : states)
     if (entry.degree == 1)

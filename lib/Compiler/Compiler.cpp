@@ -588,8 +588,8 @@ void addReports(Executable &executable, const VerdictReport &verdicts,
   addText(executable, "memory.json",
           [&](raw_ostream &os) { memory.printJSON(os); });
   addText(executable, "memory.txt", [&](raw_ostream &os) { memory.print(os); });
-  // Its presence means that several ranks may run the step: those with the same
-  // first line, for what one of them sends the others expect.
+  // The text exists if several ranks may run the step. They compare its first
+  // line: a rank with other options would wait for messages that nobody sends.
   addText(executable, "ranks.txt", [&](raw_ostream &os) {
     if (options.dataParallel)
       os << "--zero " << options.zero

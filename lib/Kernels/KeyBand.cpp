@@ -801,8 +801,9 @@ bool Finder::proveOp(linalg::GenericOp op) {
       values[inner.getResult(0)] = {evaluate(inner, kLatePair, values),
                                     evaluate(inner, kEarlyPair, values),
                                     evaluate(inner, kSeenPair, values)};
-    // The visible keys of the row must have scores, which exceed the hidden
-    // constant; otherwise its value is checked.
+    // The maximum of the row is subtracted from the constant of hidden keys.
+    // Their exponentials are zero only if that maximum is a score: it is if the
+    // row's visible keys have scores; otherwise its value is checked.
     auto isLowest = [&](unsigned pair) {
       return values[inner.getResult(0)][pair].kind == Known::Lowest;
     };

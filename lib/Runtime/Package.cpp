@@ -18,8 +18,9 @@ using namespace fp8::rt;
 // Shared libraries
 //===----------------------------------------------------------------------===//
 
-/// Returns a path of the file by which dlopen loads it: for a path that it
-/// knows it returns what that once was, also if another file is there now.
+/// Returns a path by which dlopen loads the file that is there now. dlopen
+/// remembers what it has loaded by path; if another file has replaced that one,
+/// `./` before the name makes a path that is new to it.
 static std::string freshPath(std::string path) {
   using Identity = std::pair<dev_t, ino_t>;
   static std::mutex mutex;

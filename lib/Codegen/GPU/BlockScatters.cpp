@@ -195,9 +195,10 @@ void BlockLowering::keepOwnRows(Value row) {
                                  std::prev(around->end()));
 }
 
-/// Returns the loops of `nest` around the op that computes the row; nothing if
-/// other ops follow them in one another, or bounds are not constant. (What the
-/// nest writes is indexed by the row, so nothing before it depends on that.)
+/// Returns the loops of `nest` around the op that computes the row, outermost
+/// first; nothing if a bound is not constant, or if a loop's body goes on after
+/// the inner loop. Ops before the inner loop may be repeated: what the nest
+/// writes is indexed by the row, so they read nothing of it.
 static SmallVector<scf::ForOp> loopsAroundRow(Operation *nest, Value row) {
   SmallVector<scf::ForOp> loops;
   for (Operation *inner = row.getDefiningOp(); inner != nest;) {

@@ -338,10 +338,11 @@ void DotEmitter::forAdjacentSums(
   });
 }
 
-/// Passes the sums to the epilogue. It reads and writes only the elements of
-/// its sums, so loads of some sums begin before the stores of others: all that
-/// kSumsTogether sums read at once, with TMA while those before are computed if
-/// registers are left. (Without, other blocks run meanwhile.)
+/// Passes the sums to the epilogue, in groups of kSumsTogether. The epilogue
+/// accesses only the elements of its sums, so all loads of a group come before
+/// its stores. With TMA they even come before the group ahead is computed, if
+/// registers are left for what they load (kBytesAhead); without, other blocks
+/// run while a block waits for its loads.
 void DotEmitter::passSums(ValueRange sums) {
   int64_t passed = 0;
   Operation *before = lastOp(b), *target = before;

@@ -77,9 +77,9 @@ struct DotPlan {
   bool tma = false;
   /// If true, both operands lie in shared memory as `wgmma` reads them, whole
   /// along k: TMA has brought them in these boxes, or the block has written
-  /// them there (OperandTiles.h). What has lines along k has all lines of one
-  /// stage after another; what has lines along the rows, those of one band
-  /// after another.
+  /// them there (OperandTiles.h). An operand whose lines run along k lies there
+  /// stage by stage, each with all of its lines; one whose lines run along the
+  /// rows lies there band by band. See lines().
   bool inPlace = false;
   std::string whyNotTma;
   std::array<OperandBoxes, 2> boxes;

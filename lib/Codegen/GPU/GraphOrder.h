@@ -59,9 +59,9 @@ private:
 };
 
 /// Finds the earlier nodes of a block that a node must follow, since both
-/// access the same bytes and one of them writes. Nodes that follow from others
-/// (what a writer before the last one wrote) are left out. Nodes are numbered
-/// from 0.
+/// access the same bytes and one of them writes. Only the last writer of a byte
+/// and its readers since then count: those have waited for all nodes before.
+/// Nodes are numbered from 0.
 class GraphConflicts {
 public:
   /// Returns the nodes, in ascending order, that `node` must follow.

@@ -99,6 +99,7 @@ static void takeFinish(LibraryDot &dot) {
   while (isa_and_nonnull<memref::AllocOp>(next))
     next = next->getNextNode();
   auto epilogue = dyn_cast_or_null<linalg::GenericOp>(next);
+  // Nothing but the fill, the dot and the epilogue uses the sums.
   bool isOwn = sums.getDefiningOp<memref::AllocOp>() &&
                llvm::range_size(sums.getUsers()) == 3;
   if (!epilogue || !isOwn || !allParallel(epilogue) ||

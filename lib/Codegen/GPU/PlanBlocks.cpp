@@ -205,10 +205,10 @@ SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows) {
   return tile;
 }
 
-/// Returns a tile for dots that read their operands in place, whose rows follow
-/// one another in memory: `stepped` iterations of the last loop and `kept` of
-/// the longest of the others that are no batches, such as the queries of one
-/// head of a group.
+/// Returns a tile for dots that read their operands in place. It has at most
+/// `stepped` iterations of the last loop, at most `kept` of the longest other
+/// loop that is no batch (such as the queries of one head of a group), and one
+/// of each further loop: the rows of a tile follow one another in memory.
 SmallVector<int64_t> tileInPlace(KernelOp kernel, int64_t kept,
                                  int64_t stepped) {
   ArrayRef<int64_t> domain = kernel.getDomain();

@@ -187,8 +187,8 @@ bool AttentionSplitter::sumsKeys(Value result) const {
   return generic && runsOverKeys(generic, utils::IteratorType::reduction);
 }
 
-/// Returns the values of rows that need no other one, then those that only need
-/// these, and so on.
+/// Returns the values of rows by levels, a topological order: level 0 is
+/// computed from no other value of rows, level n from levels below n.
 SmallVector<SmallVector<Value>> AttentionSplitter::rowsByLevel() const {
   SmallVector<SmallVector<Value>> levels;
   DenseMap<Value, unsigned> levelOf;

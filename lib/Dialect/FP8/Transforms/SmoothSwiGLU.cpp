@@ -912,8 +912,8 @@ void Smoother::smoothUnit(Unit &unit) {
     else if (role == DotRole::Wgrad)
       smoothWgrad(unit, info, linear);
   };
-  // Those that come later find the factors of those before: dgrad that of the
-  // product which wgrad reads.
+  // The order matters: a dot reads factors that were made for dots before it. A
+  // dgrad takes those of the product that the wgrad reads.
   for (auto [index, linear] : unit.unit->readers)
     visit(index, DotRole::Forward, /*recomputed=*/false, linear);
   for (auto [index, linear] : unit.unit->readers)

@@ -121,8 +121,8 @@ struct Tensor {
   std::string name;
   SmallVector<LayerSlot> slots;
   bool stacked = false; ///< Its first dimension counts layers.
-  /// The kind of dot that reads it: the one that it is named for, if such a dot
-  /// reads it, else another one.
+  /// The kind of dot that reads it. Several may: those of the kind in which the
+  /// tensor appears first (an activation in forward) come before others.
   StringRef role;
   bool isFirst = false;
 };

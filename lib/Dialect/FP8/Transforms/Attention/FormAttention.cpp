@@ -763,8 +763,10 @@ LogicalResult AttentionBuilder::run() {
   return success();
 }
 
-/// Returns which dimension each one of a dot's result is: that of the scores,
-/// its operand `side`, or one of the other operand, numbered behind these.
+/// Returns, for each dimension of a dot's result, where it comes from: the
+/// number of a dimension of the scores, which are operand `side` and have
+/// `ownRank` dimensions, or `ownRank` plus that of a dimension of the other
+/// one.
 static SmallVector<int64_t> resultDims(const SideDims &own, int64_t ownRank,
                                        const SideDims &other, int64_t otherRank,
                                        unsigned side) {
@@ -909,9 +911,10 @@ private:
   /// else reports what became of those that are left.
   bool form(Block &block) {
     std::vector<Scores> lost, all = findScores(block, &lost);
-    // Derivatives of derivatives may share dots: what a dot of one attention
-    // results in is scores of another. Forming the first replaces ops of the
-    // second, which the next round finds as they are then.
+    // In derivatives of derivatives a dot may belong to two attentions: its
+    // result is the output of one and the scores of the other. Forming the
+    // first replaces ops of the second, so that the second waits for the next
+    // round.
     DenseSet<Operation *> replaced;
     bool changed = false;
     for (const Scores &scores : all) {
