@@ -1,6 +1,7 @@
 //===- Losses.cpp - Scalars that gradients flow from ----------------------===//
 
 #include "SignatureAnalyzer.h"
+#include "fp8/Binding/PathBinding.h"
 #include "fp8/Dialect/StableHLO/IR/Barriers.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 
@@ -422,9 +423,7 @@ void SignatureAnalyzer::keepMostParameters(std::vector<Candidate> &candidates) {
 void SignatureAnalyzer::chooseByName(std::vector<Candidate> &candidates) {
   for (StringRef name : {"loss", "total_loss"}) {
     auto isNamed = [&](const Candidate &c) {
-      SmallVector<std::string> parts =
-          splitTreePath(signature.results[c.index].path);
-      return StringRef(parts.back()).trim("[]'\".") == name;
+      return fp8binding::nameOf(signature.results[c.index].path) == name;
     };
     if (llvm::count_if(candidates, isNamed) != 1)
       continue;

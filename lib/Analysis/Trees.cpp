@@ -2,6 +2,7 @@
 
 #include "Assignment.h"
 #include "fp8/Analysis/Signature.h"
+#include "fp8/Binding/PathBinding.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -13,34 +14,10 @@ using namespace mlir::fp8;
 
 SmallVector<std::string> fp8::splitTreePath(StringRef path) {
   SmallVector<std::string> parts;
-  size_t pos = path.find_first_of("[.", 1);
-  parts.push_back(path.substr(0, pos).str());
-  while (pos != StringRef::npos && pos < path.size()) {
-    size_t start = pos++;
-    if (path[start] == '[') {
-      // A key may contain brackets inside of quotes.
-      char quote = 0;
-      for (; pos < path.size(); ++pos) {
-        char c = path[pos];
-        if (quote) {
-          if (c == '\\')
-            ++pos;
-          else if (c == quote)
-            quote = 0;
-        } else if (c == '\'' || c == '"') {
-          quote = c;
-        } else if (c == ']') {
-          break;
-        }
-      }
-      pos = std::min(pos + 1, path.size());
-    } else {
-      pos = path.find_first_of("[.", pos);
-      if (pos == StringRef::npos)
-        pos = path.size();
-    }
-    parts.push_back(path.slice(start, pos).str());
-  }
+  for (const fp8binding::PathKey &key : fp8binding::tokenizePath(path))
+    parts.push_back(path.slice(key.begin, key.end).str());
+  if (parts.empty())
+    parts.emplace_back();
   return parts;
 }
 
@@ -94,20 +71,14 @@ struct Candidate {
 };
 } // namespace
 
-/// Returns the last key of a path as plain letters: `['mu']`, `.mu` and `mu`
-/// are equal.
-static StringRef lastKey(StringRef prefix, SmallVectorImpl<char> &storage) {
-  std::string last = splitTreePath(prefix).back();
-  storage.clear();
-  for (char c : last)
-    if (llvm::isAlnum(c) || c == '_')
-      storage.push_back(c);
-  return StringRef(storage.data(), storage.size());
-}
-
+/// Returns true if the last keys of two paths have the same name: `['mu']`,
+/// `.mu` and `mu` are equal.
 static bool sameLastKey(StringRef a, StringRef b) {
-  SmallString<32> first, second;
-  return lastKey(a, first) == lastKey(b, second);
+  auto nameOfLast = [](StringRef path) {
+    std::vector<std::string> keys = fp8binding::splitPath(path);
+    return keys.empty() ? "" : keys.back();
+  };
+  return nameOfLast(a) == nameOfLast(b);
 }
 
 static bool sameFrom(const Candidate &a, const Candidate &b) {

@@ -15,34 +15,65 @@ using Keys = std::vector<std::string>;
 // Paths
 //===----------------------------------------------------------------------===//
 
-std::vector<std::string> splitPath(const std::string &path) {
-  Keys keys;
-  std::string key;
-  auto endKey = [&] {
-    if (!key.empty())
-      keys.push_back(key);
-    key.clear();
-  };
-  for (size_t i = 0; i < path.size(); ++i) {
-    char c = path[i];
-    if (c == '.' || c == '/' || c == ']') {
-      endKey();
-    } else if (c == '[') {
-      endKey();
-      char quote = i + 1 < path.size() ? path[i + 1] : 0;
-      if (quote == '\'' || quote == '"') {
-        // A quoted key may hold dots and brackets.
-        size_t end = path.find(std::string(1, quote) + "]", i + 2);
-        if (end == std::string::npos)
-          end = path.size();
-        keys.push_back(path.substr(i + 2, end - i - 2));
-        i = std::min(end + 1, path.size());
-      }
-    } else {
-      key += c;
-    }
+static bool isQuote(char c) { return c == '\'' || c == '"'; }
+
+/// Reads a key behind `['`, which may hold dots and brackets, in the spelling
+/// of Python's repr. Returns where its brackets end.
+static size_t readQuoted(std::string_view path, size_t pos, std::string &name) {
+  char quote = path[pos - 1];
+  for (; pos < path.size(); ++pos) {
+    char next = pos + 1 < path.size() ? path[pos + 1] : 0;
+    if (path[pos] == quote && next == ']')
+      return pos + 2;
+    if (path[pos] == '\\' && (isQuote(next) || next == '\\'))
+      ++pos;
+    name += path[pos];
   }
-  endKey();
+  return pos;
+}
+
+/// Reads a key behind `[`: a number, or a tuple that may hold quoted texts.
+static size_t readBracketed(std::string_view path, size_t pos,
+                            std::string &name) {
+  char quote = 0;
+  for (; pos < path.size() && (quote || path[pos] != ']'); ++pos) {
+    char c = path[pos];
+    name += c;
+    if (quote && c == '\\' && pos + 1 < path.size())
+      name += path[++pos];
+    else if (quote)
+      quote = c == quote ? 0 : quote;
+    else if (isQuote(c))
+      quote = c;
+  }
+  return std::min(pos + 1, path.size());
+}
+
+std::vector<PathKey> tokenizePath(std::string_view path) {
+  std::vector<PathKey> keys;
+  for (size_t pos = 0; pos < path.size();) {
+    PathKey key{"", pos, 0};
+    if (path[pos] != '[') {
+      pos += path[pos] == '.' || path[pos] == '/';
+      key.end = std::min(path.find_first_of("[./", pos), path.size());
+      key.name = path.substr(pos, key.end - pos);
+    } else if (pos + 1 < path.size() && isQuote(path[pos + 1])) {
+      key.end = readQuoted(path, pos + 2, key.name);
+    } else {
+      key.end = readBracketed(path, pos + 1, key.name);
+    }
+    pos = key.end;
+    keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+std::vector<std::string> splitPath(std::string_view path) {
+  Keys keys;
+  for (PathKey &key : tokenizePath(path))
+    // Nothing between two dots is no key, but a quoted text may be empty.
+    if (!key.name.empty() || path[key.begin] == '[')
+      keys.push_back(std::move(key.name));
   return keys;
 }
 

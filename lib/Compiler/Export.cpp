@@ -2,6 +2,7 @@
 
 #include "fp8/Compiler/Export.h"
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
+#include "fp8/Binding/PathBinding.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/IR/Reductions.h"
@@ -39,17 +40,6 @@ StringRef fp8::stringifyExportFormat(ExportFormat format) {
 //===----------------------------------------------------------------------===//
 // Names
 //===----------------------------------------------------------------------===//
-
-/// Returns "layers" for "['layers']", "3" for "[3]", "w" for ".w".
-static StringRef keyText(StringRef part) {
-  if (part.consume_front(".") || !part.consume_front("["))
-    return part;
-  part.consume_back("]");
-  for (StringRef quote : {"'", "\""})
-    if (part.size() >= 2 && part.starts_with(quote) && part.ends_with(quote))
-      return part.drop_front().drop_back();
-  return part;
-}
 
 namespace {
 /// Names tensors by dotted keys. Drops the keys above the smallest tree that
@@ -112,9 +102,10 @@ std::string Names::get(StringRef path, bool whole) const {
   size_t dropped = whole || root == roots.end()
                        ? 0
                        : std::min(root->second.dropped, keys.size() - 1);
+  std::vector<fp8binding::PathKey> tokens = fp8binding::tokenizePath(path);
   SmallVector<StringRef> parts;
-  for (StringRef key : ArrayRef(keys).drop_front(dropped))
-    parts.push_back(keyText(key));
+  for (const fp8binding::PathKey &key : ArrayRef(tokens).drop_front(dropped))
+    parts.push_back(key.name);
   return llvm::join(parts, ".");
 }
 

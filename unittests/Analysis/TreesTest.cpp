@@ -37,6 +37,8 @@ TEST_F(TreesTest, SplitsPaths) {
             (Parts{"p", "['layers']", "[0]", ".w"}));
   EXPECT_EQ(splitTreePath("s.params['a.b']['c]d']"),
             (Parts{"s", ".params", "['a.b']", "['c]d']"}));
+  EXPECT_EQ(splitTreePath("layers/0/w"), (Parts{"layers", "/0", "/w"}));
+  EXPECT_EQ(splitTreePath(""), (Parts{""}));
 }
 
 TEST_F(TreesTest, BindsAnInitializersResults) {

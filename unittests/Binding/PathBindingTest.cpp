@@ -16,6 +16,23 @@ TEST(SplitPath, ReadsJaxAndFiles) {
             (Keys{"s", "params", "a.b", "c]d"}));
   EXPECT_EQ(splitPath(""), Keys{});
   EXPECT_EQ(splitPath("p['unended"), (Keys{"p", "unended"}));
+  EXPECT_EQ(splitPath("p['a/b'][\"it's\"].w"), (Keys{"p", "a/b", "it's", "w"}));
+  EXPECT_EQ(splitPath(R"(p['it\'s ".]"'][1.5][('a]', 2)][''])"),
+            (Keys{"p", R"(it's ".]")", "1.5", "('a]', 2)", ""}));
+  EXPECT_EQ(splitPath("a..b"), (Keys{"a", "b"}));
+}
+
+// Each reader of paths relies on it: they differ only in what they take.
+TEST(TokenizePath, CoversThePath) {
+  for (std::string path :
+       {"p['layers'][0].w", "layers.0/w", R"(p['it\'s "]"'][0)", "a..b", ""}) {
+    size_t end = 0;
+    for (const PathKey &key : tokenizePath(path)) {
+      EXPECT_EQ(key.begin, end) << path;
+      end = key.end;
+    }
+    EXPECT_EQ(end, path.size()) << path;
+  }
 }
 
 TEST(BindByPath, EqualPathsComeFirst) {

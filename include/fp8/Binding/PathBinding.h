@@ -1,5 +1,8 @@
 //===- PathBinding.h - Finding tensors by tree path -------------*- C++ -*-===//
 //
+// What tree paths are, for everyone who reads one: their keys, and how they
+// bind.
+//
 // An initializer, a file and a step name the same tensor by paths whose ends
 // agree: "p['layers'][0]['wq']" of the step is "result[0]['layers'][0]['wq']"
 // of the initializer and may be "layers.0.wq" in a file.
@@ -22,6 +25,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,8 +52,19 @@ struct Binding {
 Binding bindByPath(const std::vector<Leaf> &targets,
                    const std::vector<Leaf> &sources);
 
-/// The keys of a tree path, in the spelling of JAX or of a file.
-std::vector<std::string> splitPath(const std::string &path);
+/// A key of a tree path: "layers", and where it is written, ['layers'].
+struct PathKey {
+  std::string name;
+  size_t begin, end;
+};
+
+/// The keys of a tree path in the spelling of JAX (p['layers'][0].w) or of a
+/// file (layers.0.w, layers/0/w). Together they cover the path: a separator
+/// belongs to the key behind it.
+std::vector<PathKey> tokenizePath(std::string_view path);
+
+/// The names of the keys of a tree path.
+std::vector<std::string> splitPath(std::string_view path);
 
 /// The last key of a path if it says more than a position does: "lr", but not
 /// "0", "arg0" or "result[0]"; else "".

@@ -6,6 +6,7 @@
 #include "EffectiveRecipe.h"
 #include "Quantizer.h"
 
+#include "fp8/Binding/PathBinding.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
@@ -91,13 +92,15 @@ static std::string describeSmoothing(const SmoothRecipe &smooth) {
 }
 
 /// Returns the number of the layer in a tree path: its first number, as in
-/// `p['layers'][3]['wq']`, `p['block_3']['wq']` or `p['h3']['wq']` (a key that
-/// ends in a number, with keys below it).
+/// `p['layers'][3]['wq']`, `p.block_3['wq']` or `p['h3.wq']` (a key that ends
+/// in a number, with keys below it). The root is the name of an argument.
 static std::optional<int64_t> getLayerNumber(StringRef path) {
-  SmallVector<StringRef> keys;
-  path.split(keys, '[');
+  SmallVector<std::string> keys;
+  for (const std::string &key : fp8binding::splitPath(path))
+    // Trees without nesting have whole paths as keys.
+    llvm::append_range(keys, fp8binding::splitPath(key));
   for (size_t i = 1; i < keys.size(); ++i) {
-    StringRef key = keys[i].rtrim("]").trim("'\"");
+    StringRef key = keys[i];
     StringRef digits = key.take_back(
         key.size() -
         std::min(key.size(), key.find_last_not_of("0123456789") + 1));
