@@ -77,6 +77,27 @@ std::vector<std::string> splitPath(std::string_view path) {
   return keys;
 }
 
+bool matchesPath(std::string_view pattern, std::string_view path) {
+  // The last star in the pattern, and the end of the text that it matches.
+  size_t p = 0, i = 0, star = std::string_view::npos, taken = 0;
+  while (i < path.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      taken = i;
+    } else if (p < pattern.size() &&
+               (pattern[p] == '?' || pattern[p] == path[i])) {
+      ++p;
+      ++i;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      i = ++taken;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
 /// The keys from `begin` on as one text; no key holds the separator.
 static std::string join(Keys::const_iterator begin, Keys::const_iterator end) {
   std::string text;

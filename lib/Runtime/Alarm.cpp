@@ -2,6 +2,7 @@
 
 #include "Alarm.h"
 #include "Console.h"
+#include "fp8/Binding/PathBinding.h"
 
 #include <algorithm>
 #include <charconv>
@@ -128,27 +129,6 @@ bool needsTrace(const AlarmRule &rule) {
   return contains(traceMetricNames(), rule.metric);
 }
 
-bool matchesPath(const std::string &pattern, const std::string &path) {
-  // The last star in the pattern, and the end of the text that it matches.
-  size_t p = 0, i = 0, star = std::string::npos, taken = 0;
-  while (i < path.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      taken = i;
-    } else if (p < pattern.size() &&
-               (pattern[p] == '?' || pattern[p] == path[i])) {
-      ++p;
-      ++i;
-    } else if (star != std::string::npos) {
-      p = star + 1;
-      i = ++taken;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string::npos;
-}
-
 //===----------------------------------------------------------------------===//
 // What rules watch
 //===----------------------------------------------------------------------===//
@@ -200,7 +180,8 @@ void Alarms::resolve(Rule &rule) const {
     if (series.metric != rule.metric)
       continue;
     tensors.push_back(series.tensor);
-    if (!rule.tensors.empty() && !matchesPath(rule.tensors, series.tensor))
+    if (!rule.tensors.empty() &&
+        !fp8binding::matchesPath(rule.tensors, series.tensor))
       continue;
     for (size_t layer = 0; layer < series.values.size(); ++layer)
       rule.watches.push_back({i, layer, {}, false});

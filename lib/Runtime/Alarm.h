@@ -33,10 +33,6 @@ AlarmRule parseAlarm(const std::string &text);
 /// Returns whether the rule is about a metric of the trace.
 bool needsTrace(const AlarmRule &rule);
 
-/// Returns whether `path` matches: `*` matches any text, `?` any character;
-/// brackets match themselves.
-bool matchesPath(const std::string &pattern, const std::string &path);
-
 /// What the rules decide about one step.
 struct AlarmVerdict {
   std::vector<std::string> warnings; ///< To be printed.

@@ -35,6 +35,15 @@ TEST(TokenizePath, CoversThePath) {
   }
 }
 
+TEST(MatchesPath, StarsAndBrackets) {
+  EXPECT_TRUE(matchesPath("*['w?']", "p['layers'][0]['wq']"));
+  EXPECT_TRUE(matchesPath("p*[0]*", "p['layers'][0]['wq']"));
+  EXPECT_TRUE(matchesPath("*", ""));
+  EXPECT_FALSE(matchesPath("*['w']", "p['wq']"));
+  EXPECT_FALSE(matchesPath("p[lw]", "pw"));
+  EXPECT_FALSE(matchesPath("", "p"));
+}
+
 TEST(BindByPath, EqualPathsComeFirst) {
   Binding binding = bindByPath({{"p['a']", "f32[4]"}, {"p['b']", "f32[4]"}},
                                {{"p['b']", "f32[4]"}, {"p['a']", "f32[4]"}});

@@ -1,7 +1,7 @@
 //===- PathBinding.h - Finding tensors by tree path -------------*- C++ -*-===//
 //
-// What tree paths are, for everyone who reads one: their keys, and how they
-// bind.
+// What tree paths are, for everyone who reads one: their keys, patterns that
+// match them, and how they bind.
 //
 // An initializer, a file and a step name the same tensor by paths whose ends
 // agree: "p['layers'][0]['wq']" of the step is "result[0]['layers'][0]['wq']"
@@ -65,6 +65,10 @@ std::vector<PathKey> tokenizePath(std::string_view path);
 
 /// The names of the keys of a tree path.
 std::vector<std::string> splitPath(std::string_view path);
+
+/// Whether `path` matches: `*` matches any text, `?` any character; brackets
+/// match themselves.
+bool matchesPath(std::string_view pattern, std::string_view path);
 
 /// The last key of a path if it says more than a position does: "lr", but not
 /// "0", "arg0" or "result[0]"; else "".

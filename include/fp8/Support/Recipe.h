@@ -225,10 +225,6 @@ struct Recipe {
 /// Returns the element type of a stored array.
 FloatType getStorageType(StorageFormat format, MLIRContext *context);
 
-/// Returns whether the glob `pattern` matches a tree path: `*` matches any
-/// text, `?` any character; brackets match themselves.
-bool matchesPath(StringRef pattern, StringRef path);
-
 /// Returns the names of the built-in recipes, sorted.
 SmallVector<StringRef> getRecipeNames();
 

@@ -4,8 +4,6 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/MLIRContext.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/GlobPattern.h"
 
 #include <numeric>
 #include <tuple>
@@ -53,14 +51,4 @@ FloatType fp8::getStorageType(StorageFormat format, MLIRContext *context) {
     return Float8E5M2Type::get(context);
   }
   return {};
-}
-
-bool fp8::matchesPath(StringRef pattern, StringRef path) {
-  std::string escaped;
-  for (char c : pattern) {
-    if (c != '*' && c != '?' && !llvm::isAlnum(c))
-      escaped += '\\';
-    escaped += c;
-  }
-  return cantFail(llvm::GlobPattern::create(escaped)).match(path);
 }

@@ -238,7 +238,7 @@ FailureOr<bool> Decider::matches(const RecipeRule &rule, const DotInfo &info,
     return false;
   if (rule.role && *rule.role != info.role)
     return false;
-  if (!rule.path.empty() && !matchesPath(rule.path, info.layer))
+  if (!rule.path.empty() && !fp8binding::matchesPath(rule.path, info.layer))
     return false;
   if (!rule.m.contains(decision.m) || !rule.n.contains(decision.n) ||
       !rule.k.contains(decision.k))

@@ -18,6 +18,7 @@
 
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Analysis/Signature.h"
+#include "fp8/Binding/PathBinding.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
@@ -187,7 +188,7 @@ std::string StateStorer::getReasonUnchanged(const SignatureArg &arg,
                          recipe.optimizer.minElements)
         .str();
   for (const std::string &glob : recipe.optimizer.keep)
-    if (matchesPath(glob, owner))
+    if (fp8binding::matchesPath(glob, owner))
       return "kept by '" + glob + "'";
   if (storage->tile == StorageTiling::None &&
       storage->rounding == Rounding::NearestEven &&
@@ -770,9 +771,9 @@ static LogicalResult checkKept(func::FuncOp function,
                                ArrayRef<std::string> globs) {
   for (const std::string &glob : globs)
     if (llvm::none_of(decisions, [&](const StateDecision &decision) {
-          return matchesPath(glob, decision.kind == "parameter"
-                                       ? decision.path
-                                       : decision.parameter);
+          return fp8binding::matchesPath(glob, decision.kind == "parameter"
+                                                   ? decision.path
+                                                   : decision.parameter);
         }))
       return function.emitError()
              << "expected the path '" << glob
