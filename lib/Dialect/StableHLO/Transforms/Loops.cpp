@@ -1,6 +1,7 @@
 //===- Loops.cpp - Counters of loops --------------------------------------===//
 
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -307,6 +308,20 @@ Value stablehlo::stripReshapes(Value value) {
 bool stablehlo::isLayer(ArrayRef<int64_t> part, ArrayRef<int64_t> stack) {
   return !part.empty() && part.front() == 1 &&
          part.drop_front() == stack.drop_front();
+}
+
+Value StackedIteration::makeCounter(OpBuilder &builder, Location loc) const {
+  Type type = counter.getType();
+  Value value = index;
+  if (value.getType() != type)
+    value = ConvertOp::create(builder, loc, type, value);
+  if (scale == -1)
+    value = NegOp::create(builder, loc, value);
+  // counter = scale * index - scale * offset
+  if (offset != 0)
+    value = AddOp::create(builder, loc, value,
+                          integerConstant(builder, loc, type, -scale * offset));
+  return value;
 }
 
 std::optional<StackingLoop> stablehlo::matchStackingLoop(Value stack) {

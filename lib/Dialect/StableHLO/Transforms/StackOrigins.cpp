@@ -86,26 +86,9 @@ private:
       return check(operand, depth - 1);
     });
   }
-  /// Computes the counter of an iteration from the reader's index.
-  Value makeCounter(const StackedIteration &iteration) {
-    Location loc = reader->getLoc();
-    Type type = iteration.counter.getType();
-    Value index = iteration.index;
-    if (index.getType() != type)
-      index = ConvertOp::create(builder, loc, type, index);
-    if (iteration.scale == -1)
-      index = NegOp::create(builder, loc, index);
-    // counter = scale * index - scale * offset
-    if (iteration.offset != 0)
-      index =
-          AddOp::create(builder, loc, index,
-                        integerConstant(builder, loc, type,
-                                        -iteration.scale * iteration.offset));
-    return index;
-  }
   Value make(Value value) {
     if (const StackedIteration *iteration = getIteration(value))
-      return makeCounter(*iteration);
+      return iteration->makeCounter(builder, reader->getLoc());
     if (isReadable(value))
       return value;
     IRMapping operands;

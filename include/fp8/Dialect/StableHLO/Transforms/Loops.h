@@ -69,6 +69,9 @@ struct StackedIteration {
   Value index;
   int64_t scale, offset;
 
+  /// Computes the counter from the index.
+  Value makeCounter(OpBuilder &builder, Location loc) const;
+
   bool operator==(const StackedIteration &other) const {
     return counter == other.counter && index == other.index &&
            scale == other.scale && offset == other.offset;

@@ -37,7 +37,6 @@ private:
   bool isMask(Value value, unsigned steps = kMaxRecomputed) const;
   OpOperand *findSave(Value value) const;
   unsigned countOps(Value value);
-  Value makeCounter(const stablehlo::StackedIteration &iteration);
   Value readSaved(Value value);
 
   const ForwardPlace &place;
@@ -107,23 +106,6 @@ bool ScoreRecomputation::isComputed(Value value) {
          countOps(value) > 0;
 }
 
-/// Computes a loop's counter from the reader's index.
-Value ScoreRecomputation::makeCounter(
-    const stablehlo::StackedIteration &iteration) {
-  Location loc = reader->getLoc();
-  Type type = iteration.counter.getType();
-  Value counter = iteration.index;
-  if (counter.getType() != type)
-    counter = stablehlo::ConvertOp::create(builder, loc, type, counter);
-  if (iteration.offset != 0)
-    counter = stablehlo::SubtractOp::create(
-        builder, loc, counter,
-        stablehlo::integerConstant(builder, loc, type, iteration.offset));
-  if (iteration.scale == -1)
-    counter = stablehlo::NegOp::create(builder, loc, counter);
-  return counter;
-}
-
 Value ScoreRecomputation::readSaved(Value value) {
   OpOperand *use = findSave(value);
   Value holder = getHolder(*use, place);
@@ -141,7 +123,8 @@ Value ScoreRecomputation::make(Value value) {
   if (auto counter = dyn_cast<BlockArgument>(value);
       counter && place.getIteration(counter.getOwner()) &&
       place.getIteration(counter.getOwner())->counter == counter) {
-    result = makeCounter(*place.getIteration(counter.getOwner()));
+    result = place.getIteration(counter.getOwner())
+                 ->makeCounter(builder, reader->getLoc());
   } else if (!isConstant(value) && !isComputed(value) && findSave(value)) {
     result = readSaved(value);
   } else {
