@@ -1,6 +1,7 @@
 //===- OperandRows.cpp - Rows of the batch in operands of dots ------------===//
 
 #include "OperandRows.h"
+#include "SignatureExtension.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -28,10 +29,9 @@ void fp8::setOperandRows(Operation *dot, ArrayRef<OperandRows> rows) {
 }
 
 Value fp8::reduceAmaxOverRanks(OpBuilder &builder, Value amax, StringRef name) {
-  name.consume_front("fp8.");
   auto reduce =
       AllReduceOp::create(builder, amax.getLoc(), Reduction::Max, amax,
-                          builder.getStringAttr("amax " + name));
+                          builder.getStringAttr("amax " + getTensorName(name)));
   reduce->setAttr(FP8Dialect::kWireReasonAttrName,
                   builder.getStringAttr("amaxes travel as they are"));
   return reduce.getResult();

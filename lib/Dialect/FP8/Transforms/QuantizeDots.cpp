@@ -36,7 +36,7 @@ static OperandPlan getPlan(stablehlo::DotGeneralOp dot, unsigned operand,
       (rows != OperandRows::None && plan.recipe.tile == Tiling::Tensor) ||
       (rows == OperandRows::Contracted && plan.recipe.tile == Tiling::Row);
   StringAttr layer = verdict.getLayer();
-  plan.name = ("fp8." + (layer ? layer.getValue() : "") + "." +
+  plan.name = (kStatePrefix + (layer ? layer.getValue() : "") + "." +
                stringifyOperandKind(kind))
                   .str();
   return plan;

@@ -668,13 +668,6 @@ Value Quantizer::getScaled(Operand &operand) {
   return getView(group, operand.value);
 }
 
-/// Returns the name of the tensor's scale state, without the prefix of state.
-static StringRef getTensorName(const OperandPlan &plan) {
-  StringRef name = plan.name;
-  name.consume_front("fp8.");
-  return name;
-}
-
 Value Quantizer::rewriteDot(Dot &dot) {
   Location loc = dot.plan.dot.getLoc();
   builder.setInsertionPoint(dot.plan.dot);
@@ -711,8 +704,8 @@ Value Quantizer::rewriteDot(Dot &dot) {
     op->setAttr(FP8Dialect::kVerdictAttrName, verdict);
   if (nameTensors)
     op->setAttr(FP8Dialect::kTensorsAttrName,
-                builder.getStrArrayAttr({getTensorName(dot.plan.lhs),
-                                         getTensorName(dot.plan.rhs)}));
+                builder.getStrArrayAttr({getTensorName(dot.plan.lhs.name),
+                                         getTensorName(dot.plan.rhs.name)}));
   Value result = op;
   if (merged != type)
     result = stablehlo::ReshapeOp::create(builder, loc, type, result);

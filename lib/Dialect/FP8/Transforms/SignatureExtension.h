@@ -13,6 +13,16 @@
 namespace mlir {
 namespace fp8 {
 
+/// The prefix of the tree paths of state that belongs to a tensor of the step.
+constexpr llvm::StringLiteral kStatePrefix = "fp8.";
+
+/// Returns the name of the tensor to which a state belongs: its path without
+/// the prefix.
+inline StringRef getTensorName(StringRef state) {
+  state.consume_front(kStatePrefix);
+  return state;
+}
+
 /// Appends arguments and results to a function. The body has them at once, but
 /// the function's type and attributes only when `apply` is called. Until then,
 /// nothing may ask for attributes of the new ones.

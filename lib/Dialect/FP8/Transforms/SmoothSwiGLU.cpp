@@ -239,7 +239,7 @@ using Factor = DelayedScaling::Scale;
 
 /// Returns the name of the state of a unit's factors.
 std::string getStateName(const DotInfo &down) {
-  return "fp8." + down.layer + ".smooth";
+  return (kStatePrefix + down.layer + ".smooth").str();
 }
 
 /// A smoothed gated unit.

@@ -572,8 +572,8 @@ FailureOr<SmallVector<Value>> StateStorer::quantize(StoredArray &array,
     FirstScaleClone first(amax.getInput());
     OpBuilder::InsertionGuard guard(builder);
     first.setInsertionPoint(builder);
-    return delayed.get(builder, "fp8." + array.path, {}, operand, current,
-                       std::nullopt, [&](Value unset) {
+    return delayed.get(builder, (kStatePrefix + array.path).str(), {}, operand,
+                       current, std::nullopt, [&](Value unset) {
                          return makeFirstScale(builder, unset, first,
                                                array.scaled, current);
                        });
