@@ -113,6 +113,7 @@ std::string printed(const Recipe &recipe) {
 }
 
 struct RecipeTexts {
+  std::string name;
   std::string effective; ///< With defaults and overrides.
   std::string preset;    ///< The preset of the same name; "" if there is none.
 };
@@ -123,7 +124,7 @@ FailureOr<RecipeTexts> recipeTexts(const CompileOptions &options,
       loadRecipe(options.recipe, &context, options.recipeOverrides);
   if (failed(recipe))
     return failure();
-  RecipeTexts texts{printed(*recipe), ""};
+  RecipeTexts texts{recipe->name, printed(*recipe), ""};
   if (llvm::is_contained(getRecipeNames(), recipe->name)) {
     FailureOr<Recipe> preset = loadRecipe(recipe->name, &context);
     if (failed(preset))
@@ -214,16 +215,13 @@ std::string arithmeticOf(const CompileOptions &options, MLIRContext &context) {
 }
 
 /// Returns the text that identifies a run.
-std::string fingerprintOf(const SourceFile &source, StringRef recipe,
+std::string fingerprintOf(const SourceFile &source, const RecipeTexts &recipe,
                           StringRef arithmetic) {
-  StringRef name = recipe;
-  name.consume_front("name: ");
-  name = name.take_until([](char c) { return c == '\n'; });
   auto shorten = [](StringRef digest) { return digest.take_front(16).str(); };
-  return "module " + shorten(source.digest()) + ", recipe " + name.str() + " " +
-         shorten(CacheKey().add(recipe).digest()) + ", compiler " +
-         FP8_VERSION " " + shorten(getCompilerBuildId()) + ", arithmetic " +
-         arithmetic.str();
+  return "module " + shorten(source.digest()) + ", recipe " + recipe.name +
+         " " + shorten(CacheKey().add(recipe.effective).digest()) +
+         ", compiler " + FP8_VERSION " " + shorten(getCompilerBuildId()) +
+         ", arithmetic " + arithmetic.str();
 }
 
 } // namespace
@@ -301,7 +299,7 @@ fp8::compileFile(StringRef file, const CompileOptions &options,
   if (!recipe->preset.empty())
     executable->texts["preset.yaml"] = recipe->preset;
   executable->fingerprint =
-      fingerprintOf(*source, recipe->effective, arithmeticOf(options, context));
+      fingerprintOf(*source, *recipe, arithmeticOf(options, context));
   executable->warnings = std::move(recorder.warnings);
   if (cache)
     writeEntry(*cache, entry, *executable);
