@@ -4,8 +4,6 @@
 #include "ObjectCode.h"
 #include "Threads.h"
 
-#include "../Codegen/Lowering/DeviceLoops.h"
-
 #include "fp8-c/Runtime.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"

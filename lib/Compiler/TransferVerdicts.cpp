@@ -3,7 +3,6 @@
 #include "TransferVerdicts.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
-#include "fp8/Kernels/Structure.h"
 #include "fp8/Support/Locations.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -3,7 +3,6 @@
 #include "MemoryAnalyzer.h"
 
 #include "fp8/Kernels/Accesses.h"
-#include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"

@@ -3,7 +3,6 @@
 #include "DelayedScaling.h"
 #include "SmallTensors.h"
 
-#include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/IR/Reductions.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 

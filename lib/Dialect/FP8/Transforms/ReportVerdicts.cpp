@@ -1,7 +1,5 @@
 //===- ReportVerdicts.cpp - Write the report ------------------------------===//
 
-#include "EffectiveRecipe.h"
-
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
 #include "llvm/Support/raw_ostream.h"

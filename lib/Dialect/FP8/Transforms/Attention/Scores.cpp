@@ -12,11 +12,11 @@
 #include "Scores.h"
 
 #include "../EffectiveRecipe.h"
-#include "../SmallTensors.h"
 
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
+#include "fp8/Support/Shapes.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/EquivalenceClasses.h"

@@ -14,7 +14,6 @@
 #include "../SmallTensors.h"
 
 #include "fp8/Analysis/DataFlow.h"
-#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 using namespace mlir;
