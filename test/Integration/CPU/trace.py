@@ -200,6 +200,27 @@ def check_numpy(fp8_run, folder):
         print(f"{name}: {len(trace[1])} tensors")
 
 
+def check_expansion(fp8_run, folder):
+    """Statistics of a moment with range expansion are those of the moment."""
+    model = Model(folder, "expanded")
+    recipe = write_recipe(folder / "exact.yaml", scale="exact")
+    moment = "optimizer.moment2={format: f8E4M3FN, tile: 1x128, expand: true}"
+    out, _ = model.run(fp8_run, "expanded", "--trace", "--set", moment, "--set", "optimizer.min_elements=0", recipe=recipe, steps=1)
+    plain, _ = model.run(fp8_run, "plain", recipe=recipe, steps=1)
+    stored, trace = t.load_tensors(out / "checkpoint-1.safetensors"), read_trace(out)[1]
+    names = [name for name in stored if name + ".exponent" in stored]
+    assert len(names) == 2, f"expected two expanded moments but got {sorted(stored)}"
+    for name in names:
+        x = checkpoint(plain, 1)[name]
+        codes = stored[name].astype(F32)
+        scale, center, exponent = (stored[f"{name}.{part}"] for part in ("scale", "center", "exponent"))
+        back = center * (codes * scale).astype(np.float64) ** (1 / exponent.astype(np.float64))
+        want = statistics([(x, (codes, scale))], "f8E4M3FN")
+        want["snr"] = 10 * np.log10(np.sum(x.astype(np.float64) ** 2) / np.sum((x - back) ** 2))
+        found = {metric: trace[name][metric] for metric in want}
+        check_equal(found, want | {"saturation": 0}, name)
+
+
 def check_saturation(fp8_run, folder):
     """A scale from the previous step is too small for a larger batch."""
     model = Model(folder, "larger", spike=(2, 8))
@@ -390,6 +411,7 @@ def check_wrong(fp8_run, folder):
 
 CASES = {
     "numpy": check_numpy,
+    "expansion": check_expansion,
     "saturation": check_saturation,
     "loops": check_loops,
     "updates": check_updates,

@@ -64,28 +64,36 @@ static Value makeQuantizationRow(OpBuilder &b, QuantizeOp op, bool stacked) {
 
   auto parts = UnpackOp::create(b, m.loc, scaled.getPayloadType(),
                                 scaled.getScaleTensorType(), op.getResult());
-  Value x = m.convert(op.getInput(), f32);
+  Value input = m.convert(op.getInput(), f32);
   Value code = m.convert(parts.getPayload(), f32);
-  Value back =
-      DequantizeOp::create(b, m.loc, tensorOf(x), op.getResult()).getResult();
-  Value size = m.abs(x), zero = m.like(x, 0);
+  Value decoded =
+      DequantizeOp::create(b, m.loc, tensorOf(input), op.getResult());
+  // The tensor is what a range expansion reads; codes are of what it makes.
+  Value x = input, back = decoded;
+  if (auto expand = input.getDefiningOp<ExpandRangeOp>()) {
+    x = expand.getInput();
+    back = RestoreRangeOp::create(b, m.loc, tensorOf(input), decoded,
+                                  expand.getCenter(), expand.getExponent(),
+                                  expand.getTileAttr());
+  }
+  Value zero = m.like(x, 0);
 
   Value underflow = m.both(m.compare(x, Direction::NE, zero),
                            m.compare(code, Direction::EQ, zero));
   // Compare dequantized values, so that only the payload's own scale is needed.
   double max =
       llvm::APFloat::getLargest(format.getFloatSemantics()).convertToDouble();
-  Value limit = m.mul(m.abs(back), m.like(x, getReach(format)));
+  Value limit = m.mul(m.abs(decoded), m.like(x, getReach(format)));
   Value clamped = m.both(m.compare(m.abs(code), Direction::EQ, m.like(x, max)),
-                         m.compare(size, Direction::GT, limit));
+                         m.compare(m.abs(input), Direction::GT, limit));
   Value isLost = stablehlo::NotOp::create(b, m.loc, m.isFinite(code));
-  Value saturated = m.both(m.isFinite(x), m.either(clamped, isLost));
+  Value saturated = m.both(m.isFinite(input), m.either(clamped, isLost));
 
   Value wide = m.convert(x, f64);
   Value square = m.mul(wide, wide);
   Value error =
       stablehlo::SubtractOp::create(b, m.loc, wide, m.convert(back, f64));
-  SmallVector<Value> values{m.convert(size, f64),
+  SmallVector<Value> values{m.convert(m.abs(x), f64),
                             m.convert(underflow, f64),
                             m.convert(saturated, f64),
                             wide,

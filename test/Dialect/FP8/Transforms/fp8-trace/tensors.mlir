@@ -69,6 +69,33 @@ func.func @large(%x: tensor<2048x96x64xbf16>, %scale: tensor<2048x96x2xf8E8M0FNU
 
 // -----
 
+!x8 = !fp8.scaled<4x256xf8E4M3FN, tile = [1, 128], scale = f32>
+
+// Values that a range expansion has changed are told of as they were before it;
+// only what saturates is told of those behind it.
+// CHECK-LABEL: func.func @expanded(
+// CHECK-SAME: %[[M:[^:]*]]: tensor<4x256xf32>, %[[C:[^:]*]]: tensor<4x2xf32>, %[[E:[^:]*]]: tensor<4x2xf32>
+// CHECK: %[[WIDE:.*]] = fp8.expand_range %[[M]], %[[C]], %[[E]]
+// CHECK: %[[M8:.*]] = fp8.quantize %[[WIDE]],
+// CHECK: %[[DECODED:.*]] = fp8.dequantize %[[M8]]
+// CHECK: %[[BACK:.*]] = fp8.restore_range %[[DECODED]], %[[C]], %[[E]] tile = [1, 128]
+// CHECK: stablehlo.compare NE, %[[M]],
+// CHECK: %[[SIZE:.*]] = stablehlo.abs %[[WIDE]]
+// CHECK: stablehlo.compare GT, %[[SIZE]],
+// CHECK: stablehlo.is_finite %[[WIDE]]
+// CHECK: %[[X:.*]] = stablehlo.convert %[[M]] : (tensor<4x256xf32>) -> tensor<4x256xf64>
+// CHECK: %[[Y:.*]] = stablehlo.convert %[[BACK]] : (tensor<4x256xf32>) -> tensor<4x256xf64>
+// CHECK: stablehlo.subtract %[[X]], %[[Y]]
+// CHECK: stablehlo.abs %[[M]]
+func.func @expanded(%m: tensor<4x256xf32>, %c: tensor<4x2xf32>, %e: tensor<4x2xf32>, %s: tensor<4x2xf32>)
+    -> (!x8 {fp8.path = "m", fp8.kind = "output"}) {
+  %wide = fp8.expand_range %m, %c, %e tile = [1, 128] : tensor<4x256xf32>, tensor<4x2xf32> -> tensor<4x256xf32>
+  %0 = fp8.quantize %wide, %s, %s rounding = nearest_even, overflow = saturate : tensor<4x256xf32> -> !x8
+  return %0 : !x8
+}
+
+// -----
+
 // Nothing quantized, nothing said.
 // CHECK-LABEL: func.func @nothing(%{{.*}}: tensor<4xf32>) -> tensor<4xf32> {
 func.func @nothing(%x: tensor<4xf32>) -> tensor<4xf32> {
