@@ -91,7 +91,16 @@ struct Analyzer {
   void classifyWithWeight(unsigned index);
   Layer makeLayer(unsigned index, const WeightDot &own);
   void classifyWithoutWeight(unsigned index);
-  void findAttentionWithoutBatch();
+  /// A dot from which an operand of another one follows without dots in
+  /// between, other than those that mix heads.
+  struct SourceDot {
+    Operation *dot;
+    bool throughExp;
+  };
+  SmallVector<SourceDot> findSourceDots(Operation *dot) const;
+  DenseSet<Operation *>
+  findDotsOfSoftmaxes(ArrayRef<unsigned> candidates) const;
+  void findSoftmaxes();
   Value findTerm(Value value, Operation *user,
                  function_ref<bool(Value)> accepts) const;
   BlockArgument getChangedParameter(Value value, Operation *user) const;
@@ -119,8 +128,9 @@ struct Analyzer {
   SmallVector<SmallVector<unsigned, 2>> layersOfDot;
   /// Operands of dots without a role, which are parameters plus data.
   ChangedParameters changedOperands;
-  /// Dots of two activations that have no batching dimensions and no role.
-  SmallVector<unsigned> ofActivations;
+  /// Dots of two activations: those that have no batching dimensions and no
+  /// role, and those that have them.
+  SmallVector<unsigned> ofActivations, batched;
   bool hasLoss = false, updatesParameters = false;
   /// The ops that compute the loss, and those that compute the next parameters
   /// and the state of the optimizer.

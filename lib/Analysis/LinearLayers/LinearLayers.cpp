@@ -866,6 +866,7 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
   }
   if (!dot.getDotDimensionNumbers().getLhsBatchingDimensions().empty()) {
     info.role = DotRole::Attention;
+    batched.push_back(index);
     return;
   }
   for (auto [name, operand] :
@@ -884,15 +885,8 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
   ofActivations.push_back(index);
 }
 
-namespace {
-/// A dot from which an operand of another one follows without dots in between.
-struct SourceDot {
-  Operation *dot;
-  bool throughExp;
-};
-} // namespace
-
-static SmallVector<SourceDot> findSourceDots(Operation *dot) {
+SmallVector<Analyzer::SourceDot>
+Analyzer::findSourceDots(Operation *dot) const {
   SmallVector<SourceDot> found;
   llvm::SetVector<std::pair<Value, unsigned>> seen; // 1: through an exponential
   for (Value operand : dot->getOperands())
@@ -904,7 +898,7 @@ static SmallVector<SourceDot> findSourceDots(Operation *dot) {
     Operation *op = value.getDefiningOp();
     if (!op || op->getNumRegions() > 1)
       continue;
-    if (isa<stablehlo::DotGeneralOp>(op)) {
+    if (isa<stablehlo::DotGeneralOp>(op) && !mixers.contains(op)) {
       found.push_back({op, throughExp != 0});
       continue;
     }
@@ -914,13 +908,14 @@ static SmallVector<SourceDot> findSourceDots(Operation *dot) {
   return found;
 }
 
-/// Finds attentions of one head and one sequence, whose dots have no batching
-/// dimensions: in the forward pass an exponential lies between two dots of
-/// activations. Other dots of activations belong to them if they read what
-/// follows from the scores, or make what such a dot reads.
-void Analyzer::findAttentionWithoutBatch() {
+/// Returns those of the candidates, dots of two activations, that belong to an
+/// attention: in the forward pass an exponential lies between two of them.
+/// Others belong to it if they read what follows from the scores, or make what
+/// such a dot reads.
+DenseSet<Operation *>
+Analyzer::findDotsOfSoftmaxes(ArrayRef<unsigned> candidates) const {
   llvm::MapVector<Operation *, SmallVector<SourceDot>> sources;
-  for (unsigned index : ofActivations)
+  for (unsigned index : candidates)
     sources[dots[index].dot] = findSourceDots(dots[index].dot);
   DenseSet<Operation *> scores, found;
   auto findPairs = [&](bool forward) {
@@ -936,7 +931,7 @@ void Analyzer::findAttentionWithoutBatch() {
   };
   findPairs(/*forward=*/true);
   if (found.empty())
-    return;
+    return found;
   findPairs(/*forward=*/false); // attentions that are computed once more
   SmallVector<Operation *> ofBackward;
   for (auto &[dot, from] : sources)
@@ -951,11 +946,25 @@ void Analyzer::findAttentionWithoutBatch() {
     for (SourceDot source : sources[dot])
       if (sources.contains(source.dot))
         found.insert(source.dot);
+  return found;
+}
+
+/// Finds the dots of softmaxes. Attentions of one head and one sequence, whose
+/// dots have no batching dimensions, get their role by that.
+void Analyzer::findSoftmaxes() {
+  DenseSet<Operation *> found = findDotsOfSoftmaxes(ofActivations);
   for (unsigned index : ofActivations)
     if (found.contains(dots[index].dot)) {
       dots[index].role = DotRole::Attention;
+      dots[index].ofSoftmax = true;
       dots[index].why.clear();
     }
+  if (batched.empty())
+    return;
+  found = findDotsOfSoftmaxes(
+      llvm::to_vector(llvm::concat<unsigned>(ofActivations, batched)));
+  for (unsigned index : batched)
+    dots[index].ofSoftmax = found.contains(dots[index].dot);
 }
 
 namespace {
@@ -1193,7 +1202,7 @@ void Analyzer::run() {
   classify(/*forwardPass=*/false);
   for (unsigned i : withoutWeight)
     classifyWithoutWeight(i);
-  findAttentionWithoutBatch();
+  findSoftmaxes();
   findHeads();
   dropChoices();
   for (auto [info, own] : llvm::zip_equal(dots, layersOfDot))

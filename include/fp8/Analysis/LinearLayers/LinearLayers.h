@@ -45,6 +45,10 @@ struct DotInfo {
   bool inBranch = false;
   /// Whether the dot repeats a forward dot for the backward pass.
   bool recomputed = false;
+  /// Whether the dot is one of an attention with an exponential between its
+  /// dots: a softmax. (Other batched products of two activations have the role
+  /// too.)
+  bool ofSoftmax = false;
   /// The numbers of the layers that the dot may belong to; several if a weight
   /// has more than one forward dot. Equal for the dots of one layer.
   SmallVector<unsigned, 2> layers;

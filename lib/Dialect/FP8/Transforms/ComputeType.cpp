@@ -33,20 +33,6 @@ bool fp8::canReadBF16(stablehlo::DotGeneralOp dot) {
          getElementTypeOrSelf(dot.getType()).isF32() && sumsProducts(dot);
 }
 
-bool fp8::wantsBF16(DotRole role, bool isOfLayer,
-                    const ComputeRecipe &compute) {
-  switch (role) {
-  case DotRole::Attention:
-    return compute.getAttention() != AttentionFormat::F32;
-  case DotRole::Embedding:
-    // Data that one-hot rows select, such as the log probabilities of labels,
-    // keep their bits.
-    return isOfLayer && compute.unquantizedDots == ComputeFormat::BF16;
-  default:
-    return compute.unquantizedDots == ComputeFormat::BF16;
-  }
-}
-
 Value Rounder::get(Value value) {
   Value &result = rounded[value];
   if (result)
@@ -79,9 +65,9 @@ static void readBF16InDots(func::FuncOp function,
   Rounder rounder(function.getContext());
   function.walk([&](stablehlo::DotGeneralOp dot) {
     VerdictAttr verdict = getVerdict(dot);
-    DotRole role = verdict ? verdict.getRole() : DotRole::Other;
-    if (!canReadBF16(dot) ||
-        !wantsBF16(role, verdict && verdict.getLayer(), compute))
+    bool wantsBF16 = verdict ? verdict.getLhsFormat().isBF16()
+                             : compute.unquantizedDots == ComputeFormat::BF16;
+    if (!canReadBF16(dot) || !wantsBF16)
       return;
     Value lhs = rounder.get(dot.getLhs()), rhs = rounder.get(dot.getRhs());
     dot->setOperands({lhs, rhs});

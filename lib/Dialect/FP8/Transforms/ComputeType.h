@@ -14,10 +14,6 @@ namespace fp8 {
 /// f32, and it has a contracting dimension.
 bool canReadBF16(stablehlo::DotGeneralOp dot);
 
-/// Whether the recipe has a dot that is not quantized read bf16. `isOfLayer`:
-/// it reads a parameter.
-bool wantsBF16(DotRole role, bool isOfLayer, const ComputeRecipe &compute);
-
 /// Rounds values to bf16, each value once.
 class Rounder {
 public:

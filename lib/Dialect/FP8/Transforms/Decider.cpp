@@ -146,6 +146,22 @@ static int64_t getSize(RankedTensorType type, ArrayRef<int64_t> dims) {
   return size;
 }
 
+/// Whether the recipe has a dot that is not quantized read bf16.
+static bool wantsBF16(const DotInfo &info, const ComputeRecipe &compute) {
+  bool others = compute.unquantizedDots == ComputeFormat::BF16;
+  switch (info.role) {
+  case DotRole::Attention:
+    return info.ofSoftmax ? compute.getAttention() != AttentionFormat::F32
+                          : others;
+  case DotRole::Embedding:
+    // Data that one-hot rows select, such as the log probabilities of labels,
+    // keep their bits.
+    return others && !info.layer.empty();
+  default:
+    return others;
+  }
+}
+
 /// Returns the facts about a dot that are reported whatever its verdict is.
 DotDecision Decider::describe(const DotInfo &info) const {
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
@@ -164,8 +180,7 @@ DotDecision Decider::describe(const DotInfo &info) const {
   decision.k = getSize(lhs, lhsDims.contracting);
   decision.m = getSize(lhs, lhsDims.free);
   decision.n = getSize(rhs, stablehlo::getOperandDims(dot, 1).free);
-  bool isBF16 = canReadBF16(dot) &&
-                wantsBF16(info.role, !info.layer.empty(), recipe.compute);
+  bool isBF16 = canReadBF16(dot) && wantsBF16(info, recipe.compute);
   Type bf16 = BFloat16Type::get(dot.getContext());
   decision.lhsFormat = isBF16 ? bf16 : lhs.getElementType();
   decision.rhsFormat = isBF16 ? bf16 : rhs.getElementType();
@@ -337,7 +352,9 @@ FailureOr<DotDecision> Decider::decide(const DotInfo &info) const {
     decision.category = DotCategory::Attention;
     decision.reason = "attention: a batched product of two activations";
     if (recipe.compute.attention == AttentionFormat::F8)
-      decision.reason += ", in f8 blocks if it is a softmax's";
+      decision.reason += info.ofSoftmax ? ", in f8 blocks if its softmax can "
+                                          "be followed"
+                                        : ", of no softmax";
     return decision;
   case DotRole::Other:
     decision.reason = info.why;

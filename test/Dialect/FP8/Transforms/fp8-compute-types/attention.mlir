@@ -28,7 +28,7 @@ module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {attention =
   func.func @f8(%q: tensor<2x16x2x8xf32>, %k: tensor<2x16x2x8xf32>, %v: tensor<2x16x2x8xf32>) -> tensor<2x16x2x8xf32> {
     %s = stablehlo.dot_general %q, %k, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [3]
         {fp8.verdict = #fp8.verdict<high_precision, role = attention, category = attention, lhs = activation, rhs = activation,
-        batch = 4, m = 16, n = 16, k = 8, lhs_format = f32, rhs_format = f32, reason = "attention">}
+        batch = 4, m = 16, n = 16, k = 8, lhs_format = bf16, rhs_format = bf16, reason = "attention">}
         : (tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> tensor<2x2x16x16xf32>
     %rows = stablehlo.iota dim = 0 : tensor<16x16xi32>
     %columns = stablehlo.iota dim = 1 : tensor<16x16xi32>
@@ -47,7 +47,7 @@ module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {attention =
     %p = stablehlo.divide %e, %sums : tensor<2x2x16x16xf32>
     %out = stablehlo.dot_general %v, %p, batching_dims = [0, 2] x [0, 1], contracting_dims = [1] x [3]
         {fp8.verdict = #fp8.verdict<high_precision, role = attention, category = attention, lhs = activation, rhs = activation,
-        batch = 4, m = 16, n = 16, k = 8, lhs_format = f32, rhs_format = f32, reason = "attention">}
+        batch = 4, m = 16, n = 16, k = 8, lhs_format = bf16, rhs_format = bf16, reason = "attention">}
         : (tensor<2x16x2x8xf32>, tensor<2x2x16x16xf32>) -> tensor<2x2x8x16xf32>
     %t = stablehlo.transpose %out, dims = [0, 3, 1, 2] : (tensor<2x2x8x16xf32>) -> tensor<2x16x2x8xf32>
     return %t : tensor<2x16x2x8xf32>
@@ -65,7 +65,7 @@ module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {attention =
   func.func @bf16(%q: tensor<2x16x2x8xf32>, %k: tensor<2x16x2x8xf32>, %v: tensor<2x16x2x8xf32>, %x: tensor<16x32xf32>, %w: tensor<32x8xf32>) -> (tensor<2x16x2x8xf32>, tensor<16x8xf32>) {
     %s = stablehlo.dot_general %q, %k, batching_dims = [0, 2] x [0, 2], contracting_dims = [3] x [3]
         {fp8.verdict = #fp8.verdict<high_precision, role = attention, category = attention, lhs = activation, rhs = activation,
-        batch = 4, m = 16, n = 16, k = 8, lhs_format = f32, rhs_format = f32, reason = "attention">}
+        batch = 4, m = 16, n = 16, k = 8, lhs_format = bf16, rhs_format = bf16, reason = "attention">}
         : (tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> tensor<2x2x16x16xf32>
     %rows = stablehlo.iota dim = 0 : tensor<16x16xi32>
     %columns = stablehlo.iota dim = 1 : tensor<16x16xi32>
@@ -84,7 +84,7 @@ module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {attention =
     %p = stablehlo.divide %e, %sums : tensor<2x2x16x16xf32>
     %out = stablehlo.dot_general %v, %p, batching_dims = [0, 2] x [0, 1], contracting_dims = [1] x [3]
         {fp8.verdict = #fp8.verdict<high_precision, role = attention, category = attention, lhs = activation, rhs = activation,
-        batch = 4, m = 16, n = 16, k = 8, lhs_format = f32, rhs_format = f32, reason = "attention">}
+        batch = 4, m = 16, n = 16, k = 8, lhs_format = bf16, rhs_format = bf16, reason = "attention">}
         : (tensor<2x16x2x8xf32>, tensor<2x2x16x16xf32>) -> tensor<2x2x8x16xf32>
     %t = stablehlo.transpose %out, dims = [0, 3, 1, 2] : (tensor<2x2x8x16xf32>) -> tensor<2x16x2x8xf32>
     %other = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x32xf32>, tensor<32x8xf32>) -> tensor<16x8xf32>
