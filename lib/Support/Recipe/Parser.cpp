@@ -89,8 +89,9 @@ private:
   LogicalResult parseCompute(Node *node);
   LogicalResult parseSmooth(Node *node);
   LogicalResult parseAllReduce(Node *node);
-  LogicalResult parseStorage(Node *node, StringRef what,
-                             StorageRecipe &storage);
+  LogicalResult
+  parseStorage(Node *node, StringRef what, StorageRecipe &storage,
+               function_ref<LogicalResult(llvm::SMRange)> check = nullptr);
   LogicalResult checkStorageTile(llvm::SMRange range, StringRef what,
                                  const StorageRecipe &storage);
   LogicalResult checkStorage(llvm::SMRange range, StringRef what,
@@ -257,19 +258,33 @@ RecipeParser::dotKey(StringLiteral dot, std::optional<DotT> &result,
 
 LogicalResult RecipeParser::parseConditions(Node *node, StringRef what,
                                             RecipeRule &rule) {
-  auto readLayers = [&](Node *layers) {
-    return readList(layers, "expected key 'layers' to be a list of numbers",
-                    [&](Node *entry) {
-                      return readInteger(entry, "layers", 0, kMaxLayers,
-                                         rule.layers.emplace_back());
-                    });
+  auto readLayers = [&](Node *layers) -> LogicalResult {
+    llvm::SMRange range = layers->getSourceRange();
+    if (failed(readList(layers, "expected key 'layers' to be a list of numbers",
+                        [&](Node *entry) {
+                          return readInteger(entry, "layers", 0, kMaxLayers,
+                                             rule.layers.emplace_back());
+                        })))
+      return failure();
+    if (rule.layers.empty())
+      return error(range) << "expected key 'layers' to be a list of numbers "
+                             "but got an empty one";
+    return success();
+  };
+  auto readPath = [&](Node *path) -> LogicalResult {
+    if (failed(readString(path, "path", rule.path)))
+      return failure();
+    if (rule.path.empty())
+      return error(path) << "expected key 'path' to be the pattern of a tree "
+                            "path but got an empty one";
+    return success();
   };
   return readMapping(
       node, "'" + what + "'",
       {enumKey("part", rule.part),
        enumKey("role", rule.role,
                {DotRole::Forward, DotRole::Dgrad, DotRole::Wgrad}),
-       stringKey("path", false, rule.path), Key{"layers", false, readLayers},
+       Key{"path", false, readPath}, Key{"layers", false, readLayers},
        integerKey("first", 1, kMaxLayers, rule.first),
        integerKey("last", 1, kMaxLayers, rule.last),
        integerKey("min_m", 1, kMaxSize, rule.m.min),
@@ -388,8 +403,11 @@ void StorageKeys::apply(StorageRecipe &storage) const {
   storage.expand = expand.value_or(storage.expand);
 }
 
-LogicalResult RecipeParser::parseStorage(Node *node, StringRef what,
-                                         StorageRecipe &storage) {
+/// Reads how an array is stored. `check` reports what this kind of array does
+/// not have, before errors about keys that fit an array of another kind.
+LogicalResult
+RecipeParser::parseStorage(Node *node, StringRef what, StorageRecipe &storage,
+                           function_ref<LogicalResult(llvm::SMRange)> check) {
   llvm::SMRange range = node->getSourceRange();
   StorageKeys keys;
   if (failed(readMapping(
@@ -403,6 +421,8 @@ LogicalResult RecipeParser::parseStorage(Node *node, StringRef what,
            boolKey("expand", keys.expand)})))
     return failure();
   keys.apply(storage);
+  if (check && failed(check(range)))
+    return failure();
   if (failed(checkStorageTile(range, what, storage)))
     return failure();
   return checkStorage(range, what, storage, keys);
@@ -482,17 +502,20 @@ LogicalResult RecipeParser::parseOptimizer(Node *node) {
 }
 
 LogicalResult RecipeParser::parseGradients(Node *node) {
-  llvm::SMRange range = node->getSourceRange();
   StorageRecipe &gradients = recipe.gradients;
-  if (failed(parseStorage(node, "gradients", gradients)))
-    return failure();
-  if (gradients.tile == StorageTiling::Group128)
-    return error(range) << "expected tile: none or tensor in 'gradients' but "
-                           "got 1x128";
-  if (gradients.scaling == Scaling::Delayed)
-    return error(range) << "expected scaling: current in 'gradients' but got "
-                           "delayed";
-  return success();
+  auto check = [&](llvm::SMRange range) -> LogicalResult {
+    if (gradients.expand)
+      return error(range) << "expected expand: false in 'gradients' but got "
+                             "true";
+    if (gradients.tile == StorageTiling::Group128)
+      return error(range) << "expected tile: none or tensor in 'gradients' but "
+                             "got 1x128";
+    if (gradients.scaling == Scaling::Delayed)
+      return error(range) << "expected scaling: current in 'gradients' but got "
+                             "delayed";
+    return success();
+  };
+  return parseStorage(node, "gradients", gradients, check);
 }
 
 LogicalResult RecipeParser::parseAllReduce(Node *node) {

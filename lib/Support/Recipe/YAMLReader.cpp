@@ -53,6 +53,19 @@ InFlightDiagnostic YAMLReader::error(llvm::SMRange range) {
   return emitErrorAt(getLocation(range));
 }
 
+/// Fails if a node is an alias of another one. (It has no location of its own,
+/// but its name lies in the text.)
+LogicalResult YAMLReader::rejectAlias(Node *node) {
+  auto *alias = dyn_cast<llvm::yaml::AliasNode>(node);
+  if (!alias)
+    return success();
+  const char *star = alias->getName().data() - 1;
+  llvm::SMLoc start = llvm::SMLoc::getFromPointer(star);
+  return error(llvm::SMRange(start, start))
+         << "expected a value but got the alias '*" << alias->getName()
+         << "'; aliases are not supported";
+}
+
 /// Turns the first syntax error of the YAML scanner into an MLIR diagnostic.
 void YAMLReader::handleSyntaxError(const llvm::SMDiagnostic &diag, void *data) {
   auto *reader = static_cast<YAMLReader *>(data);
@@ -118,6 +131,8 @@ LogicalResult YAMLReader::readEntry(llvm::yaml::KeyValueNode &entry,
   if (!value || isa<llvm::yaml::NullNode>(value))
     return error(range) << "expected a value of key '" << name << "' in "
                         << what;
+  if (failed(rejectAlias(value)))
+    return failure();
   return key->read(value);
 }
 
@@ -149,7 +164,7 @@ YAMLReader::readList(Node *node, const Twine &expected,
   if (!sequence)
     return error(node) << expected;
   for (Node &entry : *sequence)
-    if (failed(readEntry(&entry)))
+    if (failed(rejectAlias(&entry)) || failed(readEntry(&entry)))
       return failure();
   return success();
 }

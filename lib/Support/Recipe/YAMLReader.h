@@ -61,6 +61,7 @@ protected:
 
   FileLineColLoc getLocation(llvm::SMRange range);
   InFlightDiagnostic error(llvm::SMRange range);
+  LogicalResult rejectAlias(Node *node);
   InFlightDiagnostic error(Node *node) { return error(node->getSourceRange()); }
 
   /// Reads a mapping whose keys must all be in `keys`. `what` names the mapping
