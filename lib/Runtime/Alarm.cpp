@@ -190,7 +190,11 @@ void Alarms::resolve(Rule &rule) const {
     throw fail(str("no tensor ",
                    rule.tensors.empty() ? str("has a '", rule.metric, "'")
                                         : str("fits '", rule.tensors, "'"),
-                   "; those that have one: ", listText(tensors)));
+                   "; those that have one: ", listText(tensors),
+                   trace.empty() ? " (the step has no trace: nothing in it is "
+                                   "quantized, or it was compiled without "
+                                   "--trace)"
+                                 : ""));
 }
 
 Alarms::Alarms(const char *const *texts, int64_t numRules,

@@ -240,8 +240,9 @@ fp8_status fp8_step_trace(fp8_step *step, int64_t number,
   return guard([&] {
     Trace trace(required(step, "a step").executable.results);
     if (trace.empty())
-      throw Error(FP8_ERROR_INVALID, "expected a step that was compiled with "
-                                     "its trace but got one without");
+      throw Error(FP8_ERROR_INVALID,
+                  "expected a step with a trace but got one without: nothing "
+                  "in it is quantized, or it was compiled without it");
     trace.read(*step);
     required(message,
              "a function for the line")(user, trace.jsonLine(number).c_str());
