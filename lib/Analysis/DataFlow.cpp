@@ -12,10 +12,7 @@ bool fp8::isZero(Value value) {
 }
 
 std::optional<double> fp8::getNumber(Value value) {
-  Attribute splat = stablehlo::getSplat(stablehlo::skipSpread(value));
-  if (auto number = dyn_cast_or_null<FloatAttr>(splat))
-    return number.getValueAsDouble();
-  return std::nullopt;
+  return stablehlo::getSplatNumber(stablehlo::skipSpread(value));
 }
 
 bool fp8::isSpreadAlong(Value value, int64_t dim) {

@@ -7,6 +7,7 @@
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/IR/Sdy.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -47,6 +48,22 @@ protected:
   OpBuilder builder;
   Location loc;
 };
+
+// Readers of constants must agree on what -1, 200 and true are.
+TEST_F(StableHLOTest, NumbersOfSplats) {
+  auto numberOf = [&](Type element, int64_t number) {
+    return getSplatNumber(integerConstant(
+        builder, loc, RankedTensorType::get({2}, element), number));
+  };
+  EXPECT_EQ(numberOf(builder.getI8Type(), -1), -1);
+  EXPECT_EQ(numberOf(builder.getIntegerType(8, /*isSigned=*/false), 200), 200);
+  EXPECT_EQ(numberOf(builder.getI1Type(), 1), 1);
+  EXPECT_EQ(getSplatNumber(f32({2})), 0);
+  EXPECT_EQ(
+      getSplatNumber(IotaOp::create(
+          builder, loc, RankedTensorType::get({2}, builder.getF32Type()), 0)),
+      std::nullopt);
+}
 
 TEST_F(StableHLOTest, BuildersInferTypes) {
   Value x = f32({4, 8}), y = f32({4, 8}), scalar = f32({});

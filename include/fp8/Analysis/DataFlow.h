@@ -42,8 +42,8 @@ inline bool isConstant(Value value) {
 /// converted.
 bool isZero(Value value);
 
-/// Returns the number that all elements of a constant of floats equal, perhaps
-/// broadcast or converted.
+/// Returns the number that all elements of a constant equal, perhaps broadcast
+/// or converted.
 std::optional<double> getNumber(Value value);
 
 /// Returns true if `value` repeats one element along a dimension.

@@ -10,14 +10,8 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-std::optional<double> fp8::getSplatNumber(Value value) {
-  Attribute splat = stablehlo::getSplat(stablehlo::skipBroadcasts(value));
-  if (auto number = dyn_cast_or_null<FloatAttr>(splat))
-    return number.getValueAsDouble();
-  if (auto number = dyn_cast_or_null<IntegerAttr>(splat))
-    return number.getType().isInteger(1) ? number.getValue().getZExtValue()
-                                         : number.getValue().getSExtValue();
-  return std::nullopt;
+std::optional<double> fp8::getBroadcastNumber(Value value) {
+  return stablehlo::getSplatNumber(stablehlo::skipBroadcasts(value));
 }
 
 //===----------------------------------------------------------------------===//
@@ -123,7 +117,7 @@ std::optional<Samples> Evaluator::compute(Value value) {
   if (std::optional<Samples> samples = variable(value))
     return samples;
   Samples result;
-  if (std::optional<double> number = getSplatNumber(value)) {
+  if (std::optional<double> number = getBroadcastNumber(value)) {
     result.fill(*number);
     return result;
   }

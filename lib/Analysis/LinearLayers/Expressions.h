@@ -12,7 +12,7 @@ namespace mlir {
 namespace fp8 {
 
 /// Returns the value of a splat constant, broadcast or not.
-std::optional<double> getSplatNumber(Value value);
+std::optional<double> getBroadcastNumber(Value value);
 
 /// The values of an expression at the sample points of its variables.
 constexpr unsigned kNumSamples = 20;

@@ -146,7 +146,7 @@ void Finder::collect(Value value, Leaves &leaves) {
   SmallVector<Value> worklist{value};
   while (!worklist.empty()) {
     Value next = worklist.pop_back_val();
-    if (!seen.insert(next).second || getSplatNumber(next))
+    if (!seen.insert(next).second || getBroadcastNumber(next))
       continue;
     if (std::optional<Branch> branch = matchBranch(next)) {
       if (llvm::none_of(leaves.branches, [&](const Branch &other) {
@@ -208,7 +208,7 @@ Finder::getDependenceKind(Value value, unsigned number,
   if (found != known.end())
     return found->second;
   auto compute = [&]() {
-    if (getSplatNumber(value))
+    if (getBroadcastNumber(value))
       return DependenceKind::Free;
     if (std::optional<Branch> branch = matchBranch(value))
       return branch->number == number ? DependenceKind::Linear
@@ -226,7 +226,7 @@ Finder::getDependenceKind(Value value, unsigned number,
     if (llvm::is_contained(operands, DependenceKind::Other))
       return DependenceKind::Other;
     auto isZero = [&](unsigned i) {
-      return getSplatNumber(op->getOperand(i)) == 0.0;
+      return getBroadcastNumber(op->getOperand(i)) == 0.0;
     };
     auto isLinear = [&](unsigned i) {
       return operands[i] == DependenceKind::Linear || isZero(i);

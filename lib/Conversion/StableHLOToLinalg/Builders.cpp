@@ -4,11 +4,11 @@
 
 #include "ScalarOps.h"
 #include "fp8/Dialect/FP8/IR/Irregular.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -89,10 +89,7 @@ Value fp8::place(OpBuilder &b, Location loc, Value input, Value destination,
 }
 
 TypedAttr fp8::splatElement(Value tensor) {
-  DenseElementsAttr attr;
-  if (!matchPattern(tensor, m_Constant(&attr)) || !attr.isSplat())
-    return {};
-  return cast<TypedAttr>(attr.getSplatValue<Attribute>());
+  return cast_or_null<TypedAttr>(stablehlo::getSplat(tensor));
 }
 
 Value fp8::splatConstant(OpBuilder &b, Location loc, RankedTensorType type,

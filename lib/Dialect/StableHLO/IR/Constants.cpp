@@ -26,6 +26,18 @@ Attribute stablehlo::getSplat(Value value) {
   return elements.getSplatValue<Attribute>();
 }
 
+std::optional<double> stablehlo::getSplatNumber(Value value) {
+  Attribute splat = getSplat(value);
+  if (auto number = dyn_cast_or_null<FloatAttr>(splat))
+    return number.getValueAsDouble();
+  auto number = dyn_cast_or_null<IntegerAttr>(splat);
+  if (!number)
+    return std::nullopt;
+  Type type = number.getType();
+  return number.getValue().roundToDouble(
+      /*isSigned=*/!type.isInteger(1) && !type.isUnsignedInteger());
+}
+
 bool stablehlo::isZeros(Value value) {
   return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
 }

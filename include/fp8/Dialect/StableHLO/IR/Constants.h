@@ -10,6 +10,8 @@
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
+#include <optional>
+
 namespace mlir::stablehlo {
 
 /// Returns what `value` is before it is broadcast.
@@ -21,6 +23,10 @@ Value skipSpread(Value value);
 /// Returns the element that a constant repeats; null if its elements differ, or
 /// if `value` is no constant.
 Attribute getSplat(Value value);
+
+/// Returns this element as a number: true is 1, and unsigned integers are not
+/// negative.
+std::optional<double> getSplatNumber(Value value);
 
 /// Whether `value` is a constant of zeros, of which -0 is one.
 bool isZeros(Value value);

@@ -2,6 +2,7 @@
 
 #include "Means.h"
 
+#include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
@@ -39,7 +40,7 @@ void Means::addDivisors(Value rows, Sum &sum) {
       continue;
     }
     if (isa<stablehlo::DivOp>(op)) {
-      std::optional<double> by = constantOf(op->getOperand(1));
+      std::optional<double> by = getNumber(op->getOperand(1));
       if (!by || *by == 0)
         return;
       sum.factor /= *by;
@@ -129,7 +130,7 @@ bool Means::collect(Value value, Sum sum) {
     unsigned at = isa<stablehlo::MulOp>(op) &&
                   !layouts.partOf(op->getOperand(0)).is(Kind::Partial);
     Value by = op->getOperand(1 - at);
-    std::optional<double> factor = constantOf(by);
+    std::optional<double> factor = getNumber(by);
     if (!factor && !layouts.isFreeOfCounts(by))
       return false;
     if (factor && *factor != 0)

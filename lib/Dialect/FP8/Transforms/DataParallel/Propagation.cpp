@@ -3,6 +3,7 @@
 #include "Propagation.h"
 #include "RowParts.h"
 
+#include "fp8/Analysis/DataFlow.h"
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/Constants.h"
@@ -18,18 +19,6 @@ using Kind = Layout::Kind;
 //===----------------------------------------------------------------------===//
 // Values
 //===----------------------------------------------------------------------===//
-
-std::optional<double> fp8::constantOf(Value value) {
-  Attribute splat = stablehlo::getSplat(stablehlo::skipSpread(value));
-  if (auto number = dyn_cast_or_null<FloatAttr>(splat))
-    return number.getValueAsDouble();
-  auto number = dyn_cast_or_null<IntegerAttr>(splat);
-  if (number && number.getType().isInteger(1))
-    return number.getValue().getZExtValue(); // true is 1
-  if (number && number.getType().isSignlessInteger())
-    return number.getValue().getSExtValue();
-  return std::nullopt;
-}
 
 /// Returns the dimension of a gather's result (or a scatter's updates) that
 /// corresponds to dimension `dim` of the indices.
@@ -280,7 +269,7 @@ Propagation::scaled(Operation *op,
     result.byCount |= layoutOf(by).byCount && !result.isMean;
     if (isFreeOfCounts(by))
       return result;
-    std::optional<double> factor = constantOf(by);
+    std::optional<double> factor = getNumber(by);
     if (factor && divides)
       factor = *factor != 0 ? std::optional(1 / *factor) : std::nullopt;
     result.scale(factor, divides);
@@ -1266,7 +1255,7 @@ LogicalResult Propagation::visit(Operation *op) {
   DenseElementsAttr elements;
   if (op->getNumResults() == 1 &&
       matchPattern(op->getResult(0), m_Constant(&elements))) {
-    bool zero = constantOf(op->getResult(0)) == 0;
+    bool zero = getNumber(op->getResult(0)) == 0;
     return assign(op, Layout::of(zero ? Kind::Zero : Kind::Replicated));
   }
   // Some layouts are unknown in the first iteration over a loop.

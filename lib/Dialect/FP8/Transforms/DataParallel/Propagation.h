@@ -12,9 +12,6 @@
 
 namespace mlir::fp8 {
 
-/// Returns the value that all elements of a constant have.
-std::optional<double> constantOf(Value value);
-
 /// Computes the layouts of all values of a function from those of its
 /// arguments. Collects the partial values that an op needs whole, because it is
 /// not linear in them. An op that cannot be computed row by row is an error.
