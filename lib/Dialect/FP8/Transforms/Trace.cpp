@@ -152,6 +152,8 @@ private:
   func::FuncOp function;
   OpBuilder builder;
   llvm::MapVector<Operation *, Tensor> tensors;
+  /// The number of tensors that are named by a location.
+  llvm::StringMap<unsigned> atLocation;
   Statistics statistics;
 };
 } // namespace
@@ -266,8 +268,12 @@ Tensor &Tracer::getTensor(QuantizeOp op) {
   Tensor &tensor = tensors[op];
   if (tensor.name.empty())
     tensor.name = getResultPath(function, op.getResult());
-  if (tensor.name.empty())
+  if (tensor.name.empty()) {
+    // Several tensors may be made at one place.
     tensor.name = describeLocation(op.getLoc());
+    if (unsigned number = ++atLocation[tensor.name]; number > 1)
+      tensor.name += "." + std::to_string(number);
+  }
   return tensor;
 }
 

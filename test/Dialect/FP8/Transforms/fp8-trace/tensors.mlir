@@ -96,6 +96,24 @@ func.func @expanded(%m: tensor<4x256xf32>, %c: tensor<4x2xf32>, %e: tensor<4x2xf
 
 // -----
 
+!g8 = !fp8.scaled<4x4xf8E4M3FN, tile = [*, *], scale = f32>
+
+// What has no path is named by its location, and is a tensor of its own even if
+// there are others.
+// CHECK-LABEL: func.func @places(
+// CHECK-SAME: fp8.path = "trace.quantization.net.py:7:1"
+// CHECK-SAME: fp8.path = "trace.quantization.net.py:7:1.2"
+func.func @places(%s: tensor<f32>, %v: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = fp8.quantize %v, %s, %s rounding = nearest_even, overflow = saturate : tensor<4x4xf32> -> !g8 loc("net.py":7:1)
+  %1 = fp8.quantize %w, %s, %s rounding = nearest_even, overflow = saturate : tensor<4x4xf32> -> !g8 loc("net.py":7:1)
+  %2 = fp8.dequantize %0 : !g8 -> tensor<4x4xf32>
+  %3 = fp8.dequantize %1 : !g8 -> tensor<4x4xf32>
+  %4 = stablehlo.add %2, %3 : tensor<4x4xf32>
+  return %4 : tensor<4x4xf32>
+}
+
+// -----
+
 // Nothing quantized, nothing said.
 // CHECK-LABEL: func.func @nothing(%{{.*}}: tensor<4xf32>) -> tensor<4xf32> {
 func.func @nothing(%x: tensor<4xf32>) -> tensor<4xf32> {
