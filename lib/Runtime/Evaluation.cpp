@@ -25,17 +25,16 @@ void Evaluation::findScalars() {
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i].type.elements() == 1 && results[i].kind != FP8_KIND_STATE)
       scalars.push_back(i);
-  // The loss is the result that the signature marks; without one, the result
-  // named so with the shortest path (others are parts of it), or else the first
-  // float.
-  auto loss = std::find_if(scalars.begin(), scalars.end(), isLoss);
-  if (loss == scalars.end()) {
-    loss = std::min_element(
-        scalars.begin(), scalars.end(),
-        [&](size_t a, size_t b) { return depthOfLoss(a) < depthOfLoss(b); });
-    if (loss != scalars.end() && depthOfLoss(*loss) == SIZE_MAX)
-      loss = std::find_if(scalars.begin(), scalars.end(), isNumber);
-  }
+  // The loss is the result named so, with the shortest path (others are parts
+  // of it), else the one that the signature marks, else the first float.
+  auto loss =
+      std::min_element(scalars.begin(), scalars.end(), [&](size_t a, size_t b) {
+        return depthOfLoss(a) < depthOfLoss(b);
+      });
+  if (loss != scalars.end() && depthOfLoss(*loss) == SIZE_MAX)
+    loss = std::find_if(scalars.begin(), scalars.end(), isLoss);
+  if (loss == scalars.end())
+    loss = std::find_if(scalars.begin(), scalars.end(), isNumber);
   if (loss == scalars.end())
     throw Error(FP8_ERROR_DATA, "the evaluation has no scalar result: expected "
                                 "a loss");

@@ -353,33 +353,6 @@ TEST_F(Train, EvaluatesAStepOfTheCallers) {
   fp8_step_destroy(own);
 }
 
-TEST_F(Train, EvaluatesTheResultThatIsMarkedAsTheLoss) {
-  auto makeMarked = [](fp8_kind kind) {
-    Builder builder("eval", [](fp8_step *self) {
-      for (int64_t i = 2; i < 5; ++i)
-        *static_cast<float *>(fp8_operand(self, ~i)) = static_cast<float>(i);
-    });
-    return builder
-        .arg("params['w']", FP8_DTYPE_F32, {vocabulary}, FP8_ROLE_FROZEN)
-        .arg("tokens", FP8_DTYPE_I32, {rows, window}, FP8_ROLE_BATCH)
-        .result("parts['loss']", FP8_DTYPE_F32, {}, FP8_KIND_METRIC)
-        .result("loss", FP8_DTYPE_F32, {}, FP8_KIND_METRIC)
-        .result("total", FP8_DTYPE_F32, {}, kind)
-        .build();
-  };
-  Executable marked(makeMarked(FP8_KIND_LOSS));
-  options.eval = marked;
-  options.steps = 1;
-  ASSERT_EQ(run(), FP8_OK) << error;
-  EXPECT_EQ(summary.heldout_loss, 4);
-  // Without a mark the name decides.
-  Executable named(makeMarked(FP8_KIND_METRIC));
-  options.eval = named;
-  options.overwrite = 1;
-  ASSERT_EQ(run(), FP8_OK) << error;
-  EXPECT_EQ(summary.heldout_loss, 3);
-}
-
 TEST_F(Train, SameForOneAndTwoThreads) {
   ASSERT_EQ(run(), FP8_OK) << error;
   std::string two = read(out + "/checkpoint-40.safetensors");
