@@ -209,7 +209,7 @@ static CheckpointInfo readInfo(const TensorFile &file,
   info.dataFingerprint = value("data");
   if (auto found = file.metadata.find("may_be_infinite");
       found != file.metadata.end()) {
-    std::istringstream names(found->second);
+    auto names = classic<std::istringstream>(found->second);
     for (std::string name; std::getline(names, name);)
       info.mayBeInfinite.insert(name);
   }

@@ -227,7 +227,7 @@ void Report::readBack(int64_t lastStep) {
   };
   // A log that cannot be read is an error, for it is written anew.
   if (std::string path = directory + "/log.jsonl"; fileExists(path)) {
-    std::istringstream file(readTextFile(path));
+    auto file = classic<std::istringstream>(readTextFile(path));
     for (std::string line; std::getline(file, line);)
       keep(readJson(line));
   }

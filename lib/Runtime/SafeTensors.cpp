@@ -339,7 +339,7 @@ std::vector<int64_t> NpyReader::dims() const {
   size_t close = shape.find(')');
   if (shape.empty() || shape[0] != '(' || close == std::string::npos)
     fail("its shape is not valid");
-  std::istringstream texts(shape.substr(1, close - 1));
+  auto texts = classic<std::istringstream>(shape.substr(1, close - 1));
   std::vector<int64_t> dims;
   std::string text;
   while (std::getline(texts, text, ',')) {

@@ -449,7 +449,7 @@ void Mapping::release(const char *begin, int64_t bytes) {
 }
 
 int64_t peakRss() {
-  std::ifstream file("/proc/self/status");
+  auto file = classic<std::ifstream>("/proc/self/status");
   std::string line;
   while (std::getline(file, line))
     if (line.rfind("VmHWM:", 0) == 0)

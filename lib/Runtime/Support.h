@@ -11,6 +11,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <locale>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -28,9 +29,17 @@ struct Error : std::runtime_error {
   fp8_status status;
 };
 
+/// Returns a stream whose numbers do not depend on the global locale, which may
+/// group their digits.
+template <typename Stream, typename... Ts> Stream classic(Ts &&...arguments) {
+  Stream stream(std::forward<Ts>(arguments)...);
+  stream.imbue(std::locale::classic());
+  return stream;
+}
+
 /// Concatenates any values that have operator<<.
 template <typename... Ts> std::string str(const Ts &...parts) {
-  std::ostringstream stream;
+  auto stream = classic<std::ostringstream>();
   (stream << ... << parts);
   return stream.str();
 }

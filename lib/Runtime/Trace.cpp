@@ -249,7 +249,7 @@ void TraceFile::trim(int64_t lastStep) const {
                   str("cannot remove '", path, "': ", errnoText(errno)));
     return;
   }
-  std::istringstream old(readTextFile(path));
+  auto old = classic<std::istringstream>(readTextFile(path));
   std::string line, kept;
   int64_t last = -1;
   while (std::getline(old, line)) {

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <locale>
 #include <sys/resource.h>
 
 using namespace fp8::test;
@@ -397,6 +398,45 @@ TEST_F(Train, ResumesExactly) {
   // Nothing is left to do.
   ASSERT_EQ(run(), FP8_OK) << error;
   EXPECT_HAS(said, "nothing to train");
+  EXPECT_EQ(losses(out), wholeLog);
+}
+
+namespace {
+/// Digits in groups of one, "4.0", and a decimal comma.
+struct Grouping : std::numpunct<char> {
+  char do_thousands_sep() const override { return '.'; }
+  char do_decimal_point() const override { return ','; }
+  std::string do_grouping() const override { return "\1"; }
+};
+
+/// Sets the global locale while it lives.
+struct GlobalLocale {
+  GlobalLocale()
+      : old(std::locale::global(
+            std::locale(std::locale::classic(), new Grouping))) {}
+  ~GlobalLocale() { std::locale::global(old); }
+  std::locale old;
+};
+} // namespace
+
+TEST_F(Train, AGlobalLocaleChangesNoFile) {
+  options.eval_every = 20;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  std::string whole = read(out + "/checkpoint-40.safetensors");
+  std::string wholeLog = losses(out);
+  out = dir / "grouped";
+  options.out_dir = out.c_str();
+  options.steps = 20;
+  options.checkpoint_every = 10;
+  {
+    GlobalLocale grouping;
+    ASSERT_EQ(run(), FP8_OK) << error;
+    options.steps = 40;
+    options.resume = 1;
+    ASSERT_EQ(run(), FP8_OK) << error;
+  }
+  EXPECT_HAS(said, "step 40/40");
+  EXPECT_EQ(read(out + "/checkpoint-40.safetensors"), whole);
   EXPECT_EQ(losses(out), wholeLog);
 }
 

@@ -305,7 +305,7 @@ void fp8_group::agreeOnSource() {
     if (text.empty())
       continue;
     NonFiniteSource next = {0, runs, 0, 0, ""};
-    std::istringstream stream(text);
+    auto stream = classic<std::istringstream>(text);
     stream >> next.collective >> next.firstRun >> next.rank;
     stream.get();
     std::getline(stream, next.label);
@@ -373,7 +373,7 @@ std::vector<double> fp8_group::gather(double mine) {
 /// Returns what processes share if they can see each other's process ids.
 static std::string placeOfProcess() {
   std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  classic<std::ifstream>("/proc/sys/kernel/random/boot_id") >> boot;
   char space[128] = {};
   if (readlink("/proc/self/ns/pid", space, sizeof(space) - 1) < 0)
     return "";
@@ -404,7 +404,8 @@ bool fp8_group::isGone(int64_t other) const {
   if (kill(static_cast<pid_t>(nearProcesses[other]), 0) != 0 && errno == ESRCH)
     return true;
   // The process has ended but was not reaped: state Z (or X), behind its name.
-  std::ifstream file(str("/proc/", nearProcesses[other], "/stat"));
+  auto file =
+      classic<std::ifstream>(str("/proc/", nearProcesses[other], "/stat"));
   std::string line;
   std::getline(file, line);
   size_t end = line.rfind(')');
