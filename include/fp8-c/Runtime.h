@@ -1001,7 +1001,9 @@ typedef struct fp8_train_options {
   int32_t resume;           /* from the newest valid checkpoint in out_dir   */
   int32_t overwrite;        /* 1: files of an earlier run may be replaced;
                                0: they are an error (without resume)         */
-  int32_t no_signals;       /* 1: leave SIGINT and SIGTERM alone             */
+  int32_t no_signals;       /* 1: leave SIGINT and SIGTERM alone; they do not
+                               stop this run, nor does it hide them from
+                               other runs of the process                     */
   int32_t live;    /* progress line: 1 live ('\r'), -1 lines, 0 by isatty(1) */
   int32_t quiet;   /* 1: no messages but warnings, those on stderr  */
   int32_t profile; /* 1: time every launch and report it; profile.json,

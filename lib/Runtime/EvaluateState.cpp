@@ -136,7 +136,7 @@ std::string evaluateState(const fp8_train_options &options, fp8_step &step) {
   SignalScope signals(!options.no_signals);
   // Ranks that share an evaluation finish it together.
   std::optional<std::vector<double>> means =
-      evaluation->run([&] { return !isShared && isInterrupted(); });
+      evaluation->run([&] { return !isShared && signals.isInterrupted(); });
   if (!means)
     throw interruption();
   // JSON has no NaN and no infinity.
@@ -165,8 +165,9 @@ void exportState(const fp8_train_options &options, fp8_step &step,
     std::unique_ptr<Evaluation> evaluation =
         heldOut.open(*options.export_weights->eval);
     SignalScope signals(!options.no_signals);
-    check = exporter.check(*evaluation, isInterrupted);
-    if (isInterrupted())
+    check =
+        exporter.check(*evaluation, [&] { return signals.isInterrupted(); });
+    if (signals.isInterrupted())
       throw interruption();
   }
   exporter.writeManifest(number, check);

@@ -2,41 +2,90 @@
 
 #include "Interrupt.h"
 
+#include <atomic>
+#include <mutex>
+
 namespace fp8::rt {
 
-static volatile std::sig_atomic_t interrupted = 0;
+/// The signals so far that ask to stop.
+static std::atomic<int64_t> received{0};
+static_assert(std::atomic<int64_t>::is_always_lock_free,
+              "a signal handler changes it");
 
 extern "C" {
-static void onInterrupt(int) { interrupted = 1; }
+static void onInterrupt(int) { ++received; }
 }
 
-bool isInterrupted() { return interrupted != 0; }
+namespace {
+/// A handler that scopes share: the first one saves the process's own, and the
+/// last one restores it, for scopes of several threads do not nest.
+class SharedHandler {
+public:
+  SharedHandler(int signal, void (*handler)(int), int flags)
+      : signal(signal), handler(handler), flags(flags) {}
 
-SignalScope::SignalScope(bool active) : active(active) {
-  interrupted = 0;
-  if (!active)
-    return;
-  struct sigaction action = {};
-  action.sa_handler = onInterrupt;
-  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
-  sigaction(SIGINT, &action, &oldInt);
-  sigaction(SIGTERM, &action, &oldTerm);
+  void begin() {
+    struct sigaction action = {};
+    action.sa_handler = handler;
+    action.sa_flags = flags;
+    // Also for later scopes: a signal may have reset the handler.
+    sigaction(signal, &action, users++ == 0 ? &old : nullptr);
+  }
+  void end() {
+    if (--users == 0)
+      sigaction(signal, &old, nullptr);
+  }
+
+private:
+  int signal;
+  void (*handler)(int);
+  int flags;
+  int users = 0;
+  struct sigaction old = {};
+};
+
+/// The handlers of the process.
+struct Handlers {
+  static constexpr int once = static_cast<int>(SA_RESTART | SA_RESETHAND);
+  std::mutex mutex;
+  SharedHandler interrupt{SIGINT, onInterrupt, once};
+  SharedHandler terminate{SIGTERM, onInterrupt, once};
   // Writing beyond the limit on file sizes must be an error, not kill the
   // process.
-  action.sa_handler = SIG_IGN;
-  sigaction(SIGXFSZ, &action, &oldFileSize);
+  SharedHandler fileSize{SIGXFSZ, SIG_IGN, 0};
   // Ctrl-C also ends the program that the output is piped to. Lines for it are
   // lost then, but no checkpoint.
-  sigaction(SIGPIPE, &action, &oldPipe);
+  SharedHandler pipe{SIGPIPE, SIG_IGN, 0};
+
+  static Handlers &get() {
+    static Handlers handlers;
+    return handlers;
+  }
+};
+} // namespace
+
+SignalScope::SignalScope(bool stops) : stops(stops), before(received) {
+  Handlers &handlers = Handlers::get();
+  std::lock_guard<std::mutex> lock(handlers.mutex);
+  handlers.fileSize.begin();
+  handlers.pipe.begin();
+  if (!stops)
+    return;
+  handlers.interrupt.begin();
+  handlers.terminate.begin();
 }
 
 SignalScope::~SignalScope() {
-  if (!active)
+  Handlers &handlers = Handlers::get();
+  std::lock_guard<std::mutex> lock(handlers.mutex);
+  handlers.fileSize.end();
+  handlers.pipe.end();
+  if (!stops)
     return;
-  sigaction(SIGINT, &oldInt, nullptr);
-  sigaction(SIGTERM, &oldTerm, nullptr);
-  sigaction(SIGXFSZ, &oldFileSize, nullptr);
-  sigaction(SIGPIPE, &oldPipe, nullptr);
+  handlers.interrupt.end();
+  handlers.terminate.end();
 }
+
+bool SignalScope::isInterrupted() const { return stops && received != before; }
 
 } // namespace fp8::rt

@@ -1,7 +1,6 @@
 //===- Train.cpp - The training loop --------------------------------------===//
 
 #include "Train.h"
-#include "Interrupt.h"
 #include "Trainer.h"
 
 #include <algorithm>
@@ -303,7 +302,7 @@ void Trainer::run() {
   if (numRanks() > 1)
     step->setGroup(options.group);
   step->checkNumRanks();
-  SignalScope signals(!options.no_signals);
+  signals.emplace(!options.no_signals);
   initialize();
   summary.first_step = summary.last_step = position.step;
   beginProfile();

@@ -304,7 +304,7 @@ void Trainer::exportWeights() {
   exporter->write(*state, *step);
   std::optional<WeightExport::Check> check;
   if (exportEvaluation)
-    check = exporter->check(*exportEvaluation, isInterrupted);
+    check = exporter->check(*exportEvaluation, [&] { return isInterrupted(); });
   exporter->writeManifest(position.step, check);
   printExport(check);
 }

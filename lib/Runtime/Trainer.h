@@ -19,6 +19,7 @@
 #include "Evaluation.h"
 #include "Export.h"
 #include "InitialValues.h"
+#include "Interrupt.h"
 #include "Keys.h"
 #include "Report.h"
 #include "Step.h"
@@ -74,6 +75,7 @@ private:
   void expectSame(const std::string &what, const std::string &mine);
   void checkRanks();
   void checkStateIsSame(bool withShards = false);
+  bool isInterrupted() const { return signals && signals->isInterrupted(); }
   bool isInterruptedAnywhere();
   bool shouldStop() const;
 
@@ -137,6 +139,7 @@ private:
   const Infos &results() const { return step->executable.results; }
   const fp8_train_options &options;
   fp8_train_summary &summary;
+  std::optional<SignalScope> signals; // outlives all files
   Console console;
   std::string directory;
   DirectoryLock lock;

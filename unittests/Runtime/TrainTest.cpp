@@ -11,9 +11,11 @@
 #include <csignal>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <limits>
 #include <locale>
 #include <sys/resource.h>
+#include <thread>
 
 using namespace fp8::test;
 
@@ -563,6 +565,68 @@ TEST_F(Train, InterruptFinishesTheStepAndSaves) {
   EXPECT_EQ(read(out + "/checkpoint-40.safetensors"), whole);
 }
 
+TEST_F(Train, ASignalIsForTheRunsThatHeedSignals) {
+  options.threads = 1; // a step in a step cannot share a pool of threads
+  fp8_step *own = nullptr;
+  ASSERT_EQ(fp8_step_create(step, 1, &own), FP8_OK);
+  fp8_train_options others = options;
+  others.no_signals = 1;
+  fp8_status evaluated = FP8_ERROR_INTERNAL;
+  std::string line;
+  hook = [&](int32_t count, int32_t *) {
+    if (count != 12)
+      return;
+    std::raise(SIGINT);
+    evaluated = fp8_evaluate(
+        &others, own,
+        [](void *user, const char *text) {
+          *static_cast<std::string *>(user) = text;
+        },
+        &line);
+  };
+  EXPECT_EQ(run(), FP8_INTERRUPTED);
+  EXPECT_EQ(summary.last_step, 13);
+  EXPECT_EQ(evaluated, FP8_OK) << line;
+  EXPECT_HAS(line, "heldout_loss");
+  fp8_step_destroy(own);
+}
+
+TEST_F(Train, TheLastRunRestoresTheHandlers) {
+  struct sigaction old[2], now;
+  sigaction(SIGINT, nullptr, &old[0]);
+  sigaction(SIGPIPE, nullptr, &old[1]);
+  // This run begins in the other one, and ends after it.
+  static thread_local bool isSecond = false;
+  std::promise<void> secondBegan, firstEnded;
+  hook = [&](int32_t count, int32_t *) {
+    if (count == 0 && isSecond) {
+      secondBegan.set_value();
+      firstEnded.get_future().wait();
+    } else if (count == 0) {
+      secondBegan.get_future().wait();
+    }
+  };
+  options.threads = 1;
+  fp8_train_options others = options;
+  std::string otherDir = dir / "second";
+  others.out_dir = otherDir.c_str();
+  others.message = [](void *, const char *) {};
+  others.steps = options.steps = 2;
+  fp8_status status = FP8_ERROR_INTERNAL;
+  std::thread second([&] {
+    isSecond = true;
+    status = fp8_train(&others, nullptr);
+  });
+  EXPECT_EQ(run(), FP8_OK) << error;
+  firstEnded.set_value();
+  second.join();
+  EXPECT_EQ(status, FP8_OK);
+  sigaction(SIGINT, nullptr, &now);
+  EXPECT_EQ(now.sa_handler, old[0].sa_handler);
+  sigaction(SIGPIPE, nullptr, &now);
+  EXPECT_EQ(now.sa_handler, old[1].sa_handler);
+}
+
 TEST_F(Train, NonFiniteLossStops) {
   options.checkpoint_every = 10;
   poisonedStep = 24;
@@ -1043,7 +1107,8 @@ TEST_F(Train, FullDiskKeepsTheLastCheckpoint) {
   options.steps = 10;
   ASSERT_EQ(run(), FP8_OK) << error;
   std::string good = read(out + "/checkpoint-10.safetensors");
-  auto oldHandler = std::signal(SIGXFSZ, SIG_IGN);
+  // Also runs that leave other signals alone get an error, and no SIGXFSZ.
+  options.no_signals = 1;
   rlimit old;
   getrlimit(RLIMIT_FSIZE, &old);
   hook = [&](int32_t count, int32_t *) {
@@ -1055,7 +1120,6 @@ TEST_F(Train, FullDiskKeepsTheLastCheckpoint) {
   options.resume = 1;
   fp8_status status = run();
   setrlimit(RLIMIT_FSIZE, &old);
-  std::signal(SIGXFSZ, oldHandler);
   EXPECT_EQ(status, FP8_ERROR_IO);
   EXPECT_HAS(error, "cannot write");
   EXPECT_HAS(error,
