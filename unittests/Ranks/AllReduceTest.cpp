@@ -601,3 +601,59 @@ TEST(Group, WhatCannotBeOpened) {
   EXPECT_STREQ(fp8_last_error(),
                "expected a transport of version 1 but got one of version 99");
 }
+
+/// Returns the transport of rank 0 of `ranks` whose functions need no state. It
+/// fails at its first exchange and counts in `closed` how often it is closed.
+static int closed = 0;
+static fp8_transport transportWithoutState(int64_t ranks) {
+  fp8_transport transport = {};
+  transport.version = FP8_TRANSPORT_VERSION;
+  transport.ranks = ranks;
+  transport.start = [](void *, const fp8_message *, const fp8_message *) {
+    return -1;
+  };
+  transport.test = [](void *, uint8_t *) { return -1; };
+  transport.error = [](void *, int64_t *rank, int32_t *) -> const char * {
+    *rank = 99;
+    return nullptr;
+  };
+  transport.abort = [](void *, const char *) {};
+  transport.close = [](void *) { ++closed; };
+  return transport;
+}
+
+TEST(Group, ATransportNeedsNoState) {
+  fp8_transport transport = transportWithoutState(1);
+  fp8_group *group = nullptr;
+  closed = 0;
+  ASSERT_EQ(fp8_group_adopt(&transport, nullptr, &group), FP8_OK);
+  EXPECT_EQ(fp8_group_barrier(group), FP8_OK);
+  fp8_group_destroy(group);
+  EXPECT_EQ(closed, 1);
+  transport = transportWithoutState(2);
+  EXPECT_EQ(fp8_group_adopt(&transport, nullptr, &group), FP8_ERROR_RANK);
+  EXPECT_EQ(group, nullptr);
+  EXPECT_STREQ(fp8_last_error(),
+               "the transport has failed and does not say why");
+  EXPECT_EQ(closed, 2);
+}
+
+TEST(Group, ATransportHasAllFunctions) {
+  for (int missing = 0; missing < 5; ++missing) {
+    fp8_transport transport = transportWithoutState(2);
+    if (missing == 0)
+      transport.start = nullptr;
+    else if (missing == 1)
+      transport.test = nullptr;
+    else if (missing == 2)
+      transport.error = nullptr;
+    else if (missing == 3)
+      transport.abort = nullptr;
+    else
+      transport.close = nullptr;
+    fp8_group *group = nullptr;
+    EXPECT_EQ(fp8_group_adopt(&transport, nullptr, &group), FP8_ERROR_INVALID);
+    EXPECT_STREQ(fp8_last_error(), "expected a transport with all functions "
+                                   "but got NULL for one of them");
+  }
+}

@@ -23,14 +23,15 @@ static double secondsSince(Clock::time_point start) {
 // Joining and leaving
 //===----------------------------------------------------------------------===//
 
-fp8_group::fp8_group() : transport{}, timeout(0), bucketLimit(0) {
+fp8_group::fp8_group()
+    : transport{}, hasTransport(false), timeout(0), bucketLimit(0) {
   transport.ranks = 1;
   std::strcpy(transport.name, "one rank");
 }
 
 fp8_group::fp8_group(const fp8_transport &transport,
                      const fp8_group_options &options)
-    : transport(transport),
+    : transport(transport), hasTransport(true),
       timeout(options.timeout > 0 ? options.timeout : 300),
       bucketLimit(options.bucket_bytes > 0 ? options.bucket_bytes : 1 << 20) {
   if (transport.version != FP8_TRANSPORT_VERSION)
@@ -42,15 +43,14 @@ fp8_group::fp8_group(const fp8_transport &transport,
     throw Error(FP8_ERROR_INVALID,
                 str("expected a rank below their number but got rank ",
                     transport.rank, " of ", transport.ranks));
-  // The group's thread must not handle signals.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread = std::thread([this] { run(); });
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  if (!transport.start || !transport.test || !transport.error ||
+      !transport.abort || !transport.close)
+    throw Error(FP8_ERROR_INVALID, "expected a transport with all functions "
+                                   "but got NULL for one of them");
   try {
+    startThread();
     findProcesses();
-  } catch (const Error &) {
+  } catch (...) {
     // The destructor does not run when a constructor throws.
     abort("");
     transport.close(transport.state);
@@ -58,8 +58,22 @@ fp8_group::fp8_group(const fp8_transport &transport,
   }
 }
 
+void fp8_group::startThread() {
+  // The group's thread must not handle signals.
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  try {
+    thread = std::thread([this] { run(); });
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
 fp8_group::~fp8_group() {
-  if (!transport.state)
+  if (!hasTransport)
     return;
   if (failure && !isAborted)
     abort(failure->what());
@@ -206,8 +220,10 @@ std::string fp8_group::timeoutText() const {
 void fp8_group::failTransport() {
   int64_t which = -1;
   int32_t told = 0;
-  std::string message = transport.error(transport.state, &which, &told);
-  fail(which, message, told != 0);
+  const char *message = transport.error(transport.state, &which, &told);
+  fail(which < size() ? which : -1,
+       message ? message : "the transport has failed and does not say why",
+       told != 0);
 }
 
 void fp8_group::checkForAbort() {
@@ -453,7 +469,7 @@ bool fp8_group::claimFailure() {
 }
 
 void fp8_group::abort(const std::string &message) {
-  if (!transport.state || isAborted)
+  if (!hasTransport || isAborted)
     return;
   isAborted = true;
   stop();

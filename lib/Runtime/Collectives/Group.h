@@ -140,12 +140,14 @@ private:
   std::vector<double> gatherNow(double mine);
   void agreeOnSource();
   std::string timeoutText() const;
+  void startThread();
   void findProcesses();
   /// Returns whether the process of a rank has ended, as far as this one can
   /// tell.
   bool isGone(int64_t rank) const;
 
   fp8_transport transport;
+  bool hasTransport; // else it is a group of one rank
   double timeout;
   int64_t bucketLimit;
   std::atomic<int64_t> sent{0}, largestBuffers{0}, runs{0};
