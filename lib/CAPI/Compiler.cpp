@@ -17,6 +17,8 @@
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstring>
+#include <exception>
+#include <new>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -34,6 +36,33 @@ static std::string &lastError() {
 static fp8_status fail(fp8_status status, const llvm::Twine &message) {
   lastError() = message.str();
   return status;
+}
+
+/// Runs the body of a function of this interface: no exception leaves it. The
+/// compiler throws none itself, but the standard library does.
+template <typename F> static fp8_status guard(F &&body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc &) {
+    return fail(FP8_ERROR_MEMORY, "out of memory");
+  } catch (const std::exception &error) {
+    return fail(FP8_ERROR_INTERNAL, error.what());
+  }
+}
+
+/// Says what is wrong with a caller's list of texts; "" if nothing is.
+static std::string checkTexts(const char *what, const char *const *texts,
+                              int64_t count) {
+  if (count < 0)
+    return ("expected a number of " + llvm::Twine(what) + " but got " +
+            llvm::Twine(count))
+        .str();
+  for (int64_t i = 0; i < count; ++i)
+    if (!texts || !texts[i])
+      return ("expected " + llvm::Twine(count) + " " + what +
+              " but got NULL for number " + llvm::Twine(i))
+          .str();
+  return "";
 }
 
 static std::string textOf(const char *text, const char *otherwise = "") {
@@ -76,6 +105,10 @@ private:
 static std::string
 readPairs(const char *what, const char *const *texts, int64_t count,
           SmallVectorImpl<std::pair<std::string, std::string>> &pairs) {
+  if (std::string mistake =
+          checkTexts((llvm::Twine(what) + "s").str().c_str(), texts, count);
+      !mistake.empty())
+    return mistake;
   for (int64_t i = 0; i < count; ++i) {
     auto [key, value] = splitAssignment(texts[i]);
     if (key.empty() || value.empty())
@@ -132,6 +165,10 @@ static std::string readOptions(const fp8_compile_options &options,
   program.resumeDirectory = textOf(options.resume_directory);
   CompileOptions &compile = program.compile;
   compile.recipe = textOf(options.recipe, "none");
+  if (std::string mistake =
+          checkTexts("settings of the recipe", options.set, options.num_set);
+      !mistake.empty())
+    return mistake;
   for (int64_t i = 0; i < options.num_set; ++i)
     compile.recipeOverrides.push_back(options.set[i]);
   compile.entry = textOf(options.entry);
@@ -167,8 +204,8 @@ const char *fp8_compiler_version(void) { return getCompilerVersion().data(); }
 
 const char *fp8_compiler_build(void) { return getCompilerBuildId().data(); }
 
-fp8_status fp8_compile(const fp8_compile_options *options,
-                       fp8_program **program) {
+static fp8_status compile(const fp8_compile_options *options,
+                          fp8_program **program) {
   if (!options || !program)
     return fail(FP8_ERROR_INVALID, "expected options and a place for the "
                                    "program but got NULL");
@@ -197,9 +234,14 @@ fp8_status fp8_compile(const fp8_compile_options *options,
   return FP8_OK;
 }
 
+fp8_status fp8_compile(const fp8_compile_options *options,
+                       fp8_program **program) {
+  return guard([&] { return compile(options, program); });
+}
+
 void fp8_program_destroy(fp8_program *program) { delete program; }
 
-fp8_status fp8_program_load(fp8_program *program, const fp8_package **package) {
+static fp8_status load(fp8_program *program, const fp8_package **package) {
   if (!program || !package)
     return fail(FP8_ERROR_INVALID, "expected a program and a place for the "
                                    "package but got NULL");
@@ -214,13 +256,19 @@ fp8_status fp8_program_load(fp8_program *program, const fp8_package **package) {
   return FP8_OK;
 }
 
+fp8_status fp8_program_load(fp8_program *program, const fp8_package **package) {
+  return guard([&] { return load(program, package); });
+}
+
 fp8_status fp8_program_emit(const fp8_program *program, const char *directory) {
   if (!program || !directory)
     return fail(FP8_ERROR_INVALID,
                 "expected a program and a directory but got NULL");
-  if (llvm::Error error = writePackage(program->executable, directory))
-    return fail(FP8_ERROR_IO, llvm::toString(std::move(error)));
-  return FP8_OK;
+  return guard([&] {
+    if (llvm::Error error = writePackage(program->executable, directory))
+      return fail(FP8_ERROR_IO, llvm::toString(std::move(error)));
+    return FP8_OK;
+  });
 }
 
 /// Pass registration is global and happens once.
@@ -229,9 +277,9 @@ static void registerPassesOnce() {
   (void)once;
 }
 
-fp8_status fp8_run_passes(const char *module, const char *pipeline,
-                          int32_t locations, fp8_message_fn diagnostic,
-                          void *user, char **result) {
+static fp8_status runPasses(const char *module, const char *pipeline,
+                            int32_t locations, fp8_message_fn diagnostic,
+                            void *user, char **result) {
   if (!module || !pipeline || !result)
     return fail(FP8_ERROR_INVALID, "expected a module, a pipeline and a place "
                                    "for the result but got NULL");
@@ -257,6 +305,14 @@ fp8_status fp8_run_passes(const char *module, const char *pipeline,
   parsed->print(os, OpPrintingFlags().enableDebugInfo(locations));
   *result = strdup(text.c_str());
   return *result ? FP8_OK : fail(FP8_ERROR_MEMORY, "out of memory");
+}
+
+fp8_status fp8_run_passes(const char *module, const char *pipeline,
+                          int32_t locations, fp8_message_fn diagnostic,
+                          void *user, char **result) {
+  return guard([&] {
+    return runPasses(module, pipeline, locations, diagnostic, user, result);
+  });
 }
 
 void fp8_text_destroy(char *text) { free(text); }

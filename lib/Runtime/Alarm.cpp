@@ -200,6 +200,7 @@ void Alarms::resolve(Rule &rule) const {
 Alarms::Alarms(const char *const *texts, int64_t numRules,
                const std::vector<std::string> &paths, const Trace &trace)
     : trace(trace) {
+  checkTexts("alarms", texts, numRules);
   std::vector<std::string> labels =
       shortNames({paths.begin() + 1, paths.end()});
   labels.insert(labels.begin(), "loss");

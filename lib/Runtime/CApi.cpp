@@ -11,6 +11,7 @@
 #include "Step.h"
 #include "Train.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -216,14 +217,10 @@ fp8_status fp8_step_save_set(fp8_step *step, const char *path,
                              const char *const *metadata, int64_t numMetadata) {
   return guard([&] {
     fp8_step &valid = required(step, "a step");
-    if (numMetadata < 0 || (numMetadata > 0 && !metadata))
-      throw Error(FP8_ERROR_INVALID, "expected pairs of metadata");
-    StateSet set = {stemOfIndex(path), {}, {}};
+    StateSet set = {stemOfIndex(path), {}, metadataOf(metadata, numMetadata)};
     for (size_t i = 0; i < valid.executable.arguments.size(); ++i)
       if (valid.executable.arguments[i].role == FP8_ROLE_STATE)
         set.arguments.push_back(i);
-    for (int64_t i = 0; i < numMetadata; ++i)
-      set.metadata[metadata[2 * i]] = metadata[2 * i + 1];
     if (fp8_group *group = valid.group())
       return writeStateSet(set, valid, *group);
     fp8_group alone;
@@ -286,7 +283,7 @@ int64_t fp8_executable_num_results(const fp8_executable *executable) {
 }
 
 int32_t fp8_executable_on_gpu(const fp8_executable *executable) {
-  return !executable->gpuKernels.empty();
+  return executable && !executable->gpuKernels.empty();
 }
 
 fp8_status fp8_executable_argument(const fp8_executable *executable,
@@ -402,9 +399,23 @@ fp8_status fp8_alarm_parse(const char *text, fp8_alarm *alarm) {
 struct fp8_alarms {
   fp8_alarms(const fp8_executable &step, const char *const *rules,
              int64_t numRules)
-      : scalars(step), trace(step.results),
+      : results(step.results), scalars(step), trace(step.results),
         alarms(rules, numRules, scalars.names(step), trace) {}
 
+  /// Throws unless the step has the results that the rules are about.
+  void checkStep(const fp8_step &step) const {
+    const std::vector<TensorInfo> &its = step.executable.results;
+    auto isSame = [](const TensorInfo &a, const TensorInfo &b) {
+      return a.name == b.name && a.type == b.type && a.kind == b.kind;
+    };
+    if (!std::equal(results.begin(), results.end(), its.begin(), its.end(),
+                    isSame))
+      throw Error(FP8_ERROR_INVALID, "expected a step of the results that the "
+                                     "alarms were created for but got one of "
+                                     "others");
+  }
+
+  std::vector<TensorInfo> results;
   ScalarResults scalars;
   Trace trace;
   Alarms alarms;
@@ -415,8 +426,6 @@ fp8_status fp8_alarms_create(const fp8_executable *step,
                              fp8_alarms **alarms) {
   return guard([&] {
     required(alarms, "a place for the alarms") = nullptr;
-    if (num_rules > 0)
-      required(rules, "rules");
     *alarms =
         new fp8_alarms(required(step, "a step executable"), rules, num_rules);
   });
@@ -434,6 +443,7 @@ fp8_status fp8_alarms_check(fp8_alarms *alarms, fp8_step *step, int64_t number,
   return guard([&] {
     fp8_alarms &rules = required(alarms, "alarms");
     fp8_step &checked = required(step, "a step");
+    rules.checkStep(checked);
     rules.trace.read(checked);
     AlarmVerdict verdict =
         rules.alarms.check(number, rules.scalars.values(checked));

@@ -177,6 +177,19 @@ TextArguments findTextArguments(const std::string &function,
 // TextData
 //===----------------------------------------------------------------------===//
 
+void checkDataLists(const fp8_train_options &options) {
+  checkTexts("data files", options.data_files, options.num_data_files);
+  checkTexts("held-out files", options.eval_files, options.num_eval_files);
+  auto check = [](const char *what, const void *list, int64_t count) {
+    if (count < 0 || (count > 0 && !list))
+      throw Error(FP8_ERROR_INVALID, str("expected ", what, " but got ",
+                                         count < 0 ? "less than 0" : "none"));
+  };
+  check("batch sources", options.batches, options.num_batches);
+  check("batch sources for the evaluation", options.eval_batches,
+        options.num_eval_batches);
+}
+
 double heldOutShare(double option) {
   if (!(option < 1))
     throw Error(FP8_ERROR_INVALID, "expected a held-out fraction below 1");

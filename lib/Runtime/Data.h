@@ -69,6 +69,9 @@ TextArguments findTextArguments(const std::string &function,
                                 const std::vector<TensorInfo> &arguments,
                                 const std::vector<bool> &taken);
 
+/// Throws unless the lists of files and arrays in the options are complete.
+void checkDataLists(const fp8_train_options &options);
+
 /// Returns the share of text that is held out if the option of a run says so
 /// (0: a tenth; below 0: none). Throws Error unless it is below 1.
 double heldOutShare(double option);

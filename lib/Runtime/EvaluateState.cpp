@@ -2,6 +2,7 @@
 
 #include "EvaluateState.h"
 #include "Checkpoint.h"
+#include "Data.h"
 #include "Evaluation.h"
 #include "Export.h"
 #include "InitialValues.h"
@@ -52,6 +53,7 @@ private:
 void HeldOut::checkStep() const {
   if (!options.step)
     throw Error(FP8_ERROR_INVALID, "expected a step executable but got none");
+  checkDataLists(options);
   auto isSame = [](const TensorInfo &a, const TensorInfo &b) {
     return a.name == b.name && a.type == b.type && a.role == b.role;
   };

@@ -381,6 +381,16 @@ TensorFile NpyReader::read() {
 
 TensorFile readNpy(const std::string &path) { return NpyReader(path).read(); }
 
+std::map<std::string, std::string> metadataOf(const char *const *pairs,
+                                              int64_t numPairs) {
+  checkTexts("keys and values of metadata", pairs,
+             numPairs > INT64_MAX / 2 ? -1 : 2 * numPairs);
+  std::map<std::string, std::string> metadata;
+  for (int64_t i = 0; i < numPairs; ++i)
+    metadata[pairs[2 * i]] = pairs[2 * i + 1];
+  return metadata;
+}
+
 void writeSafeTensors(const std::string &path,
                       std::vector<TensorToWrite> tensors,
                       std::map<std::string, std::string> metadata) {
@@ -496,22 +506,22 @@ fp8_status fp8_tensors_save(const char *path, const fp8_tensor_info *infos,
                             const void *const *data, int64_t count,
                             const char *const *metadata, int64_t num_metadata) {
   return guard([&] {
-    if (!path || count < 0 || (count > 0 && (!infos || !data)) ||
-        (num_metadata > 0 && !metadata))
+    if (!path || count < 0 || (count > 0 && (!infos || !data)))
       throw Error(FP8_ERROR_INVALID, "expected a path and tensors");
     std::vector<TensorToWrite> tensors;
     for (int64_t i = 0; i < count; ++i) {
       if (!infos[i].name || fp8_tensor_bytes(&infos[i]) < 0)
         throw Error(FP8_ERROR_INVALID,
                     str("tensor ", i, " has no name or no valid type"));
+      if (!data[i] && fp8_tensor_bytes(&infos[i]) > 0)
+        throw Error(FP8_ERROR_INVALID, str("expected data for '", infos[i].name,
+                                           "' but got NULL"));
       TensorType type;
       type.dtype = infos[i].dtype;
       type.dims.assign(infos[i].dims, infos[i].dims + infos[i].rank);
       tensors.push_back({infos[i].name, std::move(type), data[i]});
     }
-    std::map<std::string, std::string> map;
-    for (int64_t i = 0; i < num_metadata; ++i)
-      map[metadata[2 * i]] = metadata[2 * i + 1];
-    writeSafeTensors(path, std::move(tensors), map);
+    writeSafeTensors(path, std::move(tensors),
+                     metadataOf(metadata, num_metadata));
   });
 }

@@ -35,6 +35,10 @@ TensorFile mapSafeTensors(const std::string &path);
 /// Reads a .npy file as one tensor named "".
 TensorFile readNpy(const std::string &path);
 
+/// Returns a caller's pairs of metadata: key, value, key, value, ...
+std::map<std::string, std::string> metadataOf(const char *const *pairs,
+                                              int64_t numPairs);
+
 struct TensorToWrite {
   std::string name;
   TensorType type;

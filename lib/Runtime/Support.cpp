@@ -53,6 +53,16 @@ fp8_status recordFailure() noexcept {
   }
 }
 
+void checkTexts(const char *what, const char *const *texts, int64_t count) {
+  if (count < 0)
+    throw Error(FP8_ERROR_INVALID,
+                str("expected a number of ", what, " but got ", count));
+  for (int64_t i = 0; i < count; ++i)
+    if (!texts || !texts[i])
+      throw Error(FP8_ERROR_INVALID, str("expected ", count, " ", what,
+                                         " but got NULL for number ", i));
+}
+
 //===----------------------------------------------------------------------===//
 // Tensor types
 //===----------------------------------------------------------------------===//

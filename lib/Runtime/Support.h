@@ -65,6 +65,10 @@ template <typename F> fp8_status guard(F &&body) noexcept {
   }
 }
 
+/// Throws unless a caller's list has `count` texts; what: "alarms", for the
+/// message.
+void checkTexts(const char *what, const char *const *texts, int64_t count);
+
 //===----------------------------------------------------------------------===//
 // Tensor types
 //===----------------------------------------------------------------------===//

@@ -20,14 +20,8 @@ void Trainer::checkOptions() {
   require(options.steps >= 0, "expected a number of steps but got less than 0");
   require(options.out_dir && *options.out_dir,
           "expected an output directory but got none");
-  require(options.num_data_files <= 0 || options.data_files,
-          "expected data files but got none");
-  require(options.num_eval_files <= 0 || options.eval_files,
-          "expected held-out files but got none");
-  require(options.num_batches <= 0 || options.batches,
-          "expected batch sources but got none");
-  require(options.num_eval_batches <= 0 || options.eval_batches,
-          "expected batch sources for the evaluation but got none");
+  checkDataLists(options);
+  checkTexts("alarms", options.alarms, options.num_alarms);
   require(options.eval ||
               (options.num_eval_batches <= 0 && options.num_eval_files <= 0),
           "expected an evaluation for the held-out data but got none");

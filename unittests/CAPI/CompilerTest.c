@@ -116,7 +116,7 @@ int main(int argc, char **argv) {
   const fp8_package *package = NULL;
   fp8_package *opened = NULL;
   char message[256] = "";
-  const char *roles[1] = {"x=batch"};
+  const char *roles[1] = {"x=batch"}, *none[1] = {NULL};
   if (argc != 3)
     return 2;
   check(strncmp(fp8_compiler_version(), "fp8 ", 4) == 0, "version");
@@ -137,8 +137,23 @@ int main(int argc, char **argv) {
                              "directory"),
         "no file");
   options.step = argv[1];
-  options.roles = roles;
+  options.num_set = 1;
+  check(fp8_compile(&options, &program) == FP8_ERROR_INVALID &&
+            !strcmp(fp8_compiler_last_error(),
+                    "expected 1 settings of the recipe but got NULL for "
+                    "number 0"),
+        "no list of settings");
+  options.num_set = 0;
+  options.states = none;
+  options.num_states = 1;
+  check(fp8_compile(&options, &program) == FP8_ERROR_INVALID, "no state");
+  options.num_states = -1;
+  check(fp8_compile(&options, &program) == FP8_ERROR_INVALID, "few states");
+  options.num_states = 0;
+  options.roles = none;
   options.num_roles = 1;
+  check(fp8_compile(&options, &program) == FP8_ERROR_INVALID, "no role");
+  options.roles = roles;
   options.export_format = "f64";
   check(fp8_compile(&options, &program) == FP8_ERROR_INVALID, "format");
   options.export_format = NULL;

@@ -142,6 +142,32 @@ TEST(SafeTensors, RoundTrip) {
   fp8_tensors_destroy(tensors);
 }
 
+TEST(SafeTensors, WhatIsMissingIsAMistake) {
+  TempDir dir;
+  std::string path = dir / "a.safetensors";
+  Builder builder("", nullptr);
+  fp8_tensor_info infos[2] = {builder.info("empty", FP8_DTYPE_F32, {0}),
+                              builder.info("one", FP8_DTYPE_F32, {})};
+  const void *none[2] = {nullptr, nullptr};
+  EXPECT_EQ(fp8_tensors_save(path.c_str(), infos, none, 1, nullptr, 0), FP8_OK);
+  EXPECT_EQ(fp8_tensors_save(path.c_str(), infos, none, 2, nullptr, 0),
+            FP8_ERROR_INVALID);
+  EXPECT_STREQ(fp8_last_error(), "expected data for 'one' but got NULL");
+  for (int missing : {0, 1}) {
+    const char *pair[2] = {"key", "value"};
+    pair[missing] = nullptr;
+    EXPECT_EQ(fp8_tensors_save(path.c_str(), infos, none, 1, pair, 1),
+              FP8_ERROR_INVALID);
+    EXPECT_EQ(
+        std::string(fp8_last_error()),
+        "expected 2 keys and values of metadata but got NULL for number " +
+            std::to_string(missing));
+  }
+  for (int64_t pairs : {int64_t(-1), int64_t(1), INT64_MAX})
+    EXPECT_EQ(fp8_tensors_save(path.c_str(), infos, none, 1, nullptr, pairs),
+              FP8_ERROR_INVALID);
+}
+
 TEST(SafeTensors, EveryTruncationIsNoticed) {
   TempDir dir;
   std::string path = dir / "a.safetensors";

@@ -365,6 +365,7 @@ TEST(Executable, BadDescriptionsAreStatuses) {
   EXPECT_EQ(executable, nullptr);
   EXPECT_EQ(fp8_step_create(nullptr, 1, nullptr), FP8_ERROR_INVALID);
   EXPECT_EQ(fp8_step_run(nullptr), FP8_ERROR_INVALID);
+  EXPECT_EQ(fp8_executable_on_gpu(nullptr), 0);
   fp8_executable_destroy(nullptr);
   fp8_step_destroy(nullptr);
 }

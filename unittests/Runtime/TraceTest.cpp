@@ -316,7 +316,22 @@ TEST_F(TraceTest, AlarmsOfALoopOfTheCallers) {
   fp8_alarms_destroy(alarms);
   EXPECT_EQ(fp8_alarms_create(step, rules + 1, 1, &alarms), FP8_OK);
   EXPECT_FALSE(fp8_alarms_may_skip(alarms));
+  // A step of other results.
+  Builder builder("other", entry);
+  builder.result("loss", FP8_DTYPE_F32, {}, FP8_KIND_LOSS);
+  Executable other(builder.build());
+  int32_t skip, stop;
+  ASSERT_EQ(fp8_step_create(other, 1, &own), FP8_OK);
+  EXPECT_EQ(fp8_alarms_check(alarms, own, 1, nullptr, nullptr, &skip, &stop),
+            FP8_ERROR_INVALID);
+  EXPECT_HAS(fp8_last_error(), "expected a step of the results that the alarms "
+                               "were created for but got one of others");
+  fp8_step_destroy(own);
   fp8_alarms_destroy(alarms);
+  const char *none[] = {nullptr};
+  EXPECT_EQ(fp8_alarms_create(step, none, 1, &alarms), FP8_ERROR_INVALID);
+  EXPECT_EQ(fp8_alarms_create(step, nullptr, 1, &alarms), FP8_ERROR_INVALID);
+  EXPECT_EQ(fp8_alarms_create(step, nullptr, -1, &alarms), FP8_ERROR_INVALID);
   const char *wrong = "lss > 5 : warn";
   EXPECT_EQ(fp8_alarms_create(step, &wrong, 1, &alarms), FP8_ERROR_INVALID);
   EXPECT_EQ(alarms, nullptr);

@@ -899,6 +899,34 @@ TEST_F(Train, DamagedInitialFile) {
 // Data
 //===----------------------------------------------------------------------===//
 
+TEST_F(Train, IncompleteListsAreMistakes) {
+  options.num_alarms = 1;
+  EXPECT_EQ(run(), FP8_ERROR_INVALID);
+  EXPECT_EQ(error, "expected 1 alarms but got NULL for number 0");
+  options.num_alarms = -1;
+  EXPECT_EQ(run(), FP8_ERROR_INVALID);
+  EXPECT_EQ(error, "expected a number of alarms but got -1");
+  options.num_alarms = 0;
+  const char *none[1] = {nullptr};
+  options.eval_files = none;
+  options.num_eval_files = 1;
+  EXPECT_EQ(run(), FP8_ERROR_INVALID);
+  fp8_step *own = nullptr;
+  ASSERT_EQ(fp8_step_create(step, 1, &own), FP8_OK);
+  EXPECT_EQ(fp8_evaluate(&options, own, options.message, this),
+            FP8_ERROR_INVALID);
+  EXPECT_STREQ(fp8_last_error(),
+               "expected 1 held-out files but got NULL for number 0");
+  fp8_step_destroy(own);
+  options.num_eval_files = 0;
+  options.num_batches = -1;
+  EXPECT_EQ(run(), FP8_ERROR_INVALID);
+  EXPECT_EQ(error, "expected batch sources but got less than 0");
+  options.num_batches = 1;
+  EXPECT_EQ(run(), FP8_ERROR_INVALID);
+  EXPECT_EQ(error, "expected batch sources but got none");
+}
+
 TEST_F(Train, BadData) {
   std::string missing = dir / "missing";
   files[0] = missing.c_str();
