@@ -490,7 +490,8 @@ struct Descriptor {
 /// Opens a regular file for reading and sets `size` to its bytes.
 static void openToRead(const std::string &path, Descriptor &file,
                        int64_t &size) {
-  file.fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK opening a pipe waits for someone who writes to it.
+  file.fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.fd < 0)
     throw Error(FP8_ERROR_IO,
                 str("cannot open '", path, "': ", errnoText(errno)));

@@ -225,6 +225,16 @@ TEST(SafeTensors, LinksAreFollowed) {
   EXPECT_HAS(fp8_last_error(), "symbolic links");
 }
 
+TEST(SafeTensors, APipeIsNoFileToRead) {
+  TempDir dir;
+  std::string pipe = dir / "pipe.safetensors";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  fp8_tensors *tensors = nullptr;
+  EXPECT_EQ(fp8_tensors_load(pipe.c_str(), &tensors), FP8_ERROR_IO);
+  EXPECT_EQ(std::string(fp8_last_error()),
+            "cannot read '" + pipe + "': not a regular file");
+}
+
 TEST(SafeTensors, PipesAreWrittenThrough) {
   TempDir dir;
   ASSERT_EQ(saveSample(dir / "plain.safetensors", 4), FP8_OK);
