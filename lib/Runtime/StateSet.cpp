@@ -60,7 +60,7 @@ static std::vector<std::string> partPaths(const std::string &stem,
 
 /// Writes this rank's file of a set and waits for those of the others. On
 /// return all files are complete and synced; if one fails, all ranks throw its
-/// error.
+/// message.
 static void writePart(const std::string &path,
                       std::vector<TensorToWrite> tensors,
                       const std::string &set, fp8_group &group) {
@@ -70,6 +70,8 @@ static void writePart(const std::string &path,
     if (isPart)
       writeSafeTensors(path, std::move(tensors), {{setKey, set}});
   } catch (const std::exception &error) {
+    if (group.size() == 1)
+      throw;
     problem = error.what();
     isPart = false;
   }

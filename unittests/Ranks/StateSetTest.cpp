@@ -133,6 +133,13 @@ TEST(StateSet, OfAProcessWithoutAGroup) {
             (std::set<std::string>{"a-00001-of-00001.safetensors",
                                    "a.safetensors.index.json"}));
   EXPECT_EQ(read(index, "w"), w);
+  // A failure is this process's own.
+  index = directory + "/none/a.safetensors.index.json";
+  EXPECT_EQ(fp8_step_save_set(step, index.c_str(), metadata, 1), FP8_ERROR_IO);
+  EXPECT_EQ(std::string(fp8_last_error()),
+            "cannot write '" + directory +
+                "/none/a-00001-of-00001.safetensors': No such file or "
+                "directory");
   std::string file = directory + "/a.safetensors";
   EXPECT_EQ(fp8_step_save_set(step, file.c_str(), metadata, 1),
             FP8_ERROR_INVALID);
