@@ -247,6 +247,8 @@ static fp8_status load(fp8_program *program, const fp8_package **package) {
                                    "package but got NULL");
   *package = nullptr;
   if (!program->loaded) {
+    if (llvm::Error error = LoadedExecutable::check(program->executable))
+      return fail(FP8_ERROR_INVALID, llvm::toString(std::move(error)));
     auto loaded = LoadedExecutable::load(program->executable);
     if (!loaded)
       return fail(FP8_ERROR_INTERNAL, llvm::toString(loaded.takeError()));

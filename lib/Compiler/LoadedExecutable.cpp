@@ -18,15 +18,18 @@ static llvm::Error toError(fp8_status status) {
   return llvm::createStringError(fp8_last_error());
 }
 
-/// Adds all objects to one library of the JIT, which links a function when its
-/// schedule is first looked up.
-llvm::Error LoadedExecutable::link() {
+llvm::Error LoadedExecutable::check(const Executable &executable) {
   initializeTargets();
   if (llvm::Error error = checkRunsHere(executable.target))
     return error;
-  if (llvm::Error error =
-          toError(fp8_check_cpu(executable.target.cpu.c_str(),
-                                usedFeatures(executable.target).c_str())))
+  return toError(fp8_check_cpu(executable.target.cpu.c_str(),
+                               usedFeatures(executable.target).c_str()));
+}
+
+/// Adds all objects to one library of the JIT, which links a function when its
+/// schedule is first looked up.
+llvm::Error LoadedExecutable::link() {
+  if (llvm::Error error = check(executable))
     return error;
   auto created = llvm::orc::LLJITBuilder().create();
   if (!created)

@@ -161,6 +161,16 @@ int main(int argc, char **argv) {
   check(fp8_compile(&options, &program) == FP8_ERROR_INVALID &&
             strstr(fp8_compiler_last_error(), "'pentium-of-1993'"),
         "target");
+#if defined(__x86_64__)
+  /* No CPU of today has its instructions. */
+  options.target_cpu = "bdver4";
+  check(fp8_compile(&options, &program) == FP8_OK, "old target");
+  check(fp8_program_load(program, &package) == FP8_ERROR_INVALID && !package &&
+            strstr(fp8_compiler_last_error(), "bdver4"),
+        "code for another CPU");
+  fp8_program_destroy(program);
+  program = NULL;
+#endif
   options.target_cpu = NULL;
   options.zero = 1;
   check(fp8_compile(&options, &program) == FP8_ERROR_INVALID &&

@@ -16,6 +16,8 @@ namespace mlir::fp8 {
 /// The functions of an executable, linked into memory and ready to run.
 class LoadedExecutable {
 public:
+  /// Returns an error unless `executable` is for this machine.
+  static llvm::Error check(const Executable &executable);
   /// Links `executable`, which must be for this machine.
   static llvm::Expected<std::unique_ptr<LoadedExecutable>>
   load(Executable executable);
