@@ -317,7 +317,9 @@ fp8_status fp8_check_cpu(const char *cpu, const char *features) {
 
 fp8_status fp8_package_create(fp8_package **package) {
   return guard([&] {
-    required(package, "a place for the package") = new fp8_package();
+    // (The right side of an assignment is evaluated first, and would leak.)
+    fp8_package *&place = required(package, "a place for the package");
+    place = new fp8_package();
   });
 }
 

@@ -57,6 +57,12 @@ TEST_F(Package, FunctionsAndTexts) {
   EXPECT_FALSE(fp8_package_text(package, "summary.txt"));
 }
 
+TEST_F(Package, NeedsAPlace) {
+  EXPECT_EQ(fp8_package_create(nullptr), FP8_ERROR_INVALID);
+  EXPECT_STREQ(fp8_last_error(),
+               "expected a place for the package but got NULL");
+}
+
 TEST_F(Package, NamesAreUnique) {
   Builder again("step", doNothing);
   EXPECT_EQ(fp8_package_add(package, &again.describe()), FP8_ERROR_INVALID);
