@@ -860,7 +860,8 @@ FP8_CAPI fp8_status fp8_tensors_get(const fp8_tensors *tensors, int64_t index,
 FP8_CAPI const char *fp8_tensors_metadata(const fp8_tensors *tensors,
                                           const char *key);
 /* Writes atomically: path holds the old or the new contents, whatever happens.
-   metadata: num_metadata pairs of strings (key, value, key, value, ...). */
+   Names are in UTF-8. metadata: num_metadata pairs of strings (key, value,
+   key, value, ...). */
 FP8_CAPI fp8_status fp8_tensors_save(const char *path,
                                      const fp8_tensor_info *infos,
                                      const void *const *data, int64_t count,

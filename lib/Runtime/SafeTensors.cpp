@@ -391,6 +391,20 @@ std::map<std::string, std::string> metadataOf(const char *const *pairs,
   return metadata;
 }
 
+/// Throws unless a name can stand in JSON. With other characters in its place
+/// no reader would find it.
+static void checkName(const std::string &path, const std::string &name) {
+  try {
+    json(name).dump();
+  } catch (const json::type_error &) {
+    throw Error(FP8_ERROR_INVALID,
+                str("cannot write '", path,
+                    "': expected names in UTF-8 but got ",
+                    json(name).dump(-1, ' ', /*ensure_ascii=*/true,
+                                    json::error_handler_t::replace)));
+  }
+}
+
 void writeSafeTensors(const std::string &path,
                       std::vector<TensorToWrite> tensors,
                       std::map<std::string, std::string> metadata) {
@@ -405,6 +419,7 @@ void writeSafeTensors(const std::string &path,
   int64_t offset = 0;
   for (const TensorToWrite &tensor : tensors) {
     int64_t size = tensor.type.bytes();
+    checkName(path, tensor.name);
     if (tensor.name == "__metadata__" || header.contains(tensor.name))
       throw Error(FP8_ERROR_INVALID,
                   str("cannot write '", path, "': two tensors named '",
@@ -423,7 +438,7 @@ void writeSafeTensors(const std::string &path,
     metadata[dtypesKey] = namedTypes.dump();
   if (!metadata.empty())
     header["__metadata__"] = metadata;
-  // Names are arbitrary bytes; JSON requires UTF-8.
+  // Metadata are arbitrary bytes; JSON requires UTF-8.
   std::string text =
       header.dump(-1, ' ', false, json::error_handler_t::replace);
   text.resize((text.size() + 7) / 8 * 8, ' ');

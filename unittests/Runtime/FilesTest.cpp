@@ -168,6 +168,24 @@ TEST(SafeTensors, WhatIsMissingIsAMistake) {
               FP8_ERROR_INVALID);
 }
 
+TEST(SafeTensors, NamesAreUtf8) {
+  TempDir dir;
+  std::string path = dir / "a.safetensors";
+  Builder builder("", nullptr);
+  const void *data[1] = {&path};
+  auto save = [&](const char *name) {
+    fp8_tensor_info info = builder.info(name, FP8_DTYPE_U8, {1});
+    return fp8_tensors_save(path.c_str(), &info, data, 1, nullptr, 0);
+  };
+  EXPECT_EQ(save("gr\xc3\xbc\xc3\x9f"), FP8_OK) << fp8_last_error();
+  std::string before = read(path);
+  EXPECT_EQ(save("bad\xff"), FP8_ERROR_INVALID);
+  EXPECT_EQ(std::string(fp8_last_error()),
+            "cannot write '" + path +
+                "': expected names in UTF-8 but got \"bad\\ufffd\"");
+  EXPECT_EQ(read(path), before);
+}
+
 TEST(SafeTensors, EveryTruncationIsNoticed) {
   TempDir dir;
   std::string path = dir / "a.safetensors";
