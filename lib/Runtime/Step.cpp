@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <unistd.h>
@@ -209,13 +210,21 @@ static int64_t bytesInShard(const TensorInfo &tensor, int64_t bytes) {
   return tensor.slices > 1 ? bytes : alignUp(bytes);
 }
 
+/// Returns the bytes to reserve for the arena of a step on the CPU. Even an
+/// empty one needs an address, for empty tensors.
+static int64_t reservedForArena(const fp8_executable &executable) {
+  constexpr int64_t kMore = 64;
+  return std::min(executable.arenaBytes,
+                  std::numeric_limits<int64_t>::max() - kMore) +
+         kMore;
+}
+
 fp8_step::fp8_step(const fp8_executable &executable, int threads)
     : executable(executable),
       pool(ThreadPool::get(!executable.gpuKernels.empty() ? 1
                            : threads > 0 ? threads
                                          : ThreadPool::defaultThreads())),
-      // Even an empty arena needs an address, for empty tensors.
-      arena(executable.gpuKernels.empty() ? executable.arenaBytes + 64 : 0) {
+      arena(executable.gpuKernels.empty() ? reservedForArena(executable) : 0) {
   for (const TensorInfo &argument : executable.arguments)
     argumentBytes += alignUp(argument.type.bytes());
   for (size_t i = 0; i < executable.results.size(); ++i)

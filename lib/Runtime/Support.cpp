@@ -406,7 +406,9 @@ void FreeDeleter::operator()(void *memory) const {
 }
 
 AlignedBuffer allocateAligned(int64_t bytes) {
-  int64_t rounded = (std::max<int64_t>(bytes, 1) + 63) / 64 * 64;
+  // (Unsigned, for any size can be asked for, but not be had.)
+  uint64_t least = std::max<int64_t>(bytes, 1),
+           rounded = (least + 63) / 64 * 64;
   void *memory = std::aligned_alloc(64, rounded);
   if (!memory)
     throw Error(FP8_ERROR_MEMORY,
@@ -417,8 +419,8 @@ AlignedBuffer allocateAligned(int64_t bytes) {
 Mapping::Mapping(int64_t bytes) {
   if (bytes <= 0)
     return;
-  int64_t page = sysconf(_SC_PAGESIZE);
-  int64_t rounded = (bytes + page - 1) / page * page;
+  uint64_t page = sysconf(_SC_PAGESIZE);
+  uint64_t rounded = (bytes + page - 1) / page * page;
   void *address = mmap(nullptr, rounded, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED)
@@ -429,7 +431,7 @@ Mapping::Mapping(int64_t bytes) {
   if (rounded >= (16 << 20))
     madvise(address, rounded, MADV_HUGEPAGE);
   memory = static_cast<char *>(address);
-  length = rounded;
+  length = static_cast<int64_t>(rounded);
 }
 
 Mapping::~Mapping() {

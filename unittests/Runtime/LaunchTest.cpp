@@ -347,6 +347,21 @@ TEST(Step, MemoryTouchedIsMeasured) {
   EXPECT_GT(profile[0].seconds, 0);
 }
 
+TEST(Step, MemoryThatCannotBeHadIsAStatus) {
+  for (int64_t bytes : {INT64_MAX, INT64_MAX - 63, INT64_MAX - 4096}) {
+    for (bool isArena : {true, false}) {
+      Builder builder("large", zeroTasks);
+      (isArena ? builder.desc.arena_bytes : builder.desc.scratch_bytes) = bytes;
+      Executable executable(builder.build());
+      fp8_step *step = nullptr;
+      EXPECT_EQ(fp8_step_create(executable, 1, &step), FP8_ERROR_MEMORY);
+      EXPECT_EQ(step, nullptr);
+      EXPECT_EQ(std::string(fp8_last_error()).find("out of memory: cannot "),
+                0u);
+    }
+  }
+}
+
 TEST(Executable, BadDescriptionsAreStatuses) {
   fp8_executable *executable = nullptr;
   EXPECT_EQ(fp8_executable_create(nullptr, &executable), FP8_ERROR_INVALID);
