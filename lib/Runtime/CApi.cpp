@@ -187,7 +187,7 @@ fp8_status fp8_step_set_whole(fp8_step *step, int64_t index,
     fp8_step &valid = required(step, "a step");
     if (!hasArgument(valid, index))
       throw Error(FP8_ERROR_INVALID,
-                  str("expected argument 0 to ",
+                  str("expected the index of an argument below ",
                       valid.executable.arguments.size(), " but got ", index));
     valid.setWhole(index, value);
   });
@@ -251,8 +251,9 @@ static void describeTensor(const std::vector<TensorInfo> &tensors,
                            int64_t index, const char *what,
                            fp8_tensor_info &info) {
   if (index < 0 || index >= static_cast<int64_t>(tensors.size()))
-    throw Error(FP8_ERROR_INVALID, str("expected ", what, " 0 to ",
-                                       tensors.size(), " but got ", index));
+    throw Error(FP8_ERROR_INVALID,
+                str("expected the index of ", what, " below ", tensors.size(),
+                    " but got ", index));
   const TensorInfo &tensor = tensors[index];
   info = fp8_tensor_info{};
   info.name = tensor.name.c_str();
@@ -290,7 +291,7 @@ fp8_status fp8_executable_argument(const fp8_executable *executable,
                                    int64_t index, fp8_tensor_info *info) {
   return guard([&] {
     describeTensor(required(executable, "an executable").arguments, index,
-                   "argument", required(info, "a place for the argument"));
+                   "an argument", required(info, "a place for the argument"));
   });
 }
 
@@ -298,7 +299,7 @@ fp8_status fp8_executable_result(const fp8_executable *executable,
                                  int64_t index, fp8_tensor_info *info) {
   return guard([&] {
     describeTensor(required(executable, "an executable").results, index,
-                   "result", required(info, "a place for the result"));
+                   "a result", required(info, "a place for the result"));
   });
 }
 

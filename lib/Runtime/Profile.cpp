@@ -60,15 +60,23 @@ static std::map<int64_t, LaunchCost> readCosts(const char *cost) {
   std::map<int64_t, LaunchCost> costs;
   if (!cost)
     return costs;
-  nlohmann::json json = nlohmann::json::parse(cost);
-  for (const nlohmann::json &launch :
-       json.value("launches", nlohmann::json::array()))
-    costs[launch.at("launch")] = {
-        launch.at("flops"), launch.at("dot_flops"),
-        launch.value("dot_flops_f32", 0.0), // packages of before lack it
-        launch.at("bytes")};
+  try {
+    nlohmann::json json = nlohmann::json::parse(cost);
+    for (const nlohmann::json &launch :
+         json.value("launches", nlohmann::json::array()))
+      costs[launch.at("launch")] = {
+          launch.at("flops"), launch.at("dot_flops"),
+          launch.value("dot_flops_f32", 0.0), // packages of before lack it
+          launch.at("bytes")};
+  } catch (const nlohmann::json::exception &error) {
+    throw Error(FP8_ERROR_INVALID, str("expected the costs of launches, as in "
+                                       "cost.json, but got others: ",
+                                       error.what()));
+  }
   return costs;
 }
+
+void checkCosts(const char *cost) { readCosts(cost); }
 
 /// Returns the name with all layers merged: [3] becomes [*].
 static std::string nameOfAllLayers(const char *name) {

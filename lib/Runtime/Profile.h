@@ -15,6 +15,9 @@ namespace fp8::rt {
 /// Returns profile.json: the mean time of every launch.
 std::string profileJson(const std::vector<fp8_launch_stat> &launches);
 
+/// Throws unless this is the text of a cost.json, or null.
+void checkCosts(const char *cost);
+
 /// Returns lines for people: equal launches of all layers together, the slowest
 /// first, each beside the least time that its arithmetic and its operands need
 /// at the limits of the machine. Without `cost` (the text of cost.json, or

@@ -1,5 +1,6 @@
 //===- TrainInputs.cpp - The inputs of a run: options and data ------------===//
 
+#include "Profile.h"
 #include "Trainer.h"
 
 #include <algorithm>
@@ -25,6 +26,8 @@ void Trainer::checkOptions() {
   require(options.eval ||
               (options.num_eval_batches <= 0 && options.num_eval_files <= 0),
           "expected an evaluation for the held-out data but got none");
+  if (options.profile)
+    checkCosts(options.cost);
   heldOutShare(options.holdout); // throws if it is none
   require(options.resume || options.init || options.init_file ||
               stateArguments(*options.step).empty(),

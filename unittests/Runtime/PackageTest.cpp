@@ -49,6 +49,8 @@ TEST_F(Package, FunctionsAndTexts) {
   ASSERT_EQ(fp8_executable_result(step, 0, &info), FP8_OK);
   EXPECT_EQ(info.kind, FP8_KIND_LOSS);
   EXPECT_EQ(fp8_executable_result(step, 1, &info), FP8_ERROR_INVALID);
+  EXPECT_STREQ(fp8_last_error(),
+               "expected the index of a result below 1 but got 1");
 
   EXPECT_FALSE(fp8_package_text(package, "summary.txt"));
   EXPECT_EQ(fp8_package_set_text(package, "summary.txt", "all"), FP8_OK);

@@ -278,6 +278,17 @@ TEST_F(Train, ATimelineHasTheLastStepsThatFit) {
   EXPECT_HAS(text, "\"name\": \"step 1\", \"args\": {\"slices_left_out\": ");
 }
 
+TEST_F(Train, CostsOfTheWrongFormAreNoticedBeforeTraining) {
+  options.profile = 1;
+  for (const char *cost : {"[]", "{", R"({"launches": [{"launch": 1}]})"}) {
+    options.cost = cost;
+    EXPECT_EQ(run(), FP8_ERROR_INVALID) << cost;
+    EXPECT_HAS(error, "expected the costs of launches, as in cost.json, but "
+                      "got others: ");
+    EXPECT_FALSE(exists(out));
+  }
+}
+
 TEST_F(Train, WithoutAProfileNothingIsTimed) {
   ASSERT_EQ(run(), FP8_OK) << error;
   EXPECT_FALSE(exists(out + "/profile.json"));
