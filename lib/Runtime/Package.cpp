@@ -18,33 +18,55 @@ using namespace fp8::rt;
 // Shared libraries
 //===----------------------------------------------------------------------===//
 
-/// Returns a path by which dlopen loads the file that is there now. dlopen
-/// remembers what it has loaded by path; if another file has replaced that one,
-/// `./` before the name makes a path that is new to it.
-static std::string freshPath(std::string path) {
-  using Identity = std::pair<dev_t, ino_t>;
-  static std::mutex mutex;
-  static std::map<std::string, Identity> known;
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0)
-    return path; // dlopen says why
-  Identity identity(info.st_dev, info.st_ino);
-  std::lock_guard<std::mutex> lock(mutex);
-  while (known.emplace(path, identity).first->second != identity)
-    path.insert(path.rfind('/') + 1, "./");
-  return path;
-}
+namespace {
+/// The paths by which libraries are loaded. dlopen remembers what it has loaded
+/// by path; if another file has replaced that one, `./` before the name makes a
+/// path that is new to it.
+class LoadedPaths {
+public:
+  /// Lives as long as any package, also a static one.
+  static LoadedPaths &get() {
+    static LoadedPaths &paths = *new LoadedPaths;
+    return paths;
+  }
 
-Library::Library(const std::string &file)
-    : handle(dlopen(freshPath(file).c_str(), RTLD_NOW | RTLD_LOCAL)),
-      file(file) {
+  /// Loads a file and sets `path` to the one by which dlopen knows it.
+  void *load(std::string &path) {
+    std::lock_guard<std::mutex> lock(mutex);
+    struct stat info;
+    if (stat(path.c_str(), &info) == 0) {
+      Identity identity(info.st_dev, info.st_ino);
+      while (known.emplace(path, identity).first->second != identity)
+        path.insert(path.rfind('/') + 1, "./");
+    }
+    return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  }
+  void unload(void *handle, const std::string &path) {
+    std::lock_guard<std::mutex> lock(mutex);
+    dlclose(handle);
+    // A path that dlopen has forgotten may stand for another file.
+    if (void *kept = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD))
+      dlclose(kept);
+    else
+      known.erase(path);
+  }
+
+private:
+  using Identity = std::pair<dev_t, ino_t>;
+  std::mutex mutex;
+  std::map<std::string, Identity> known;
+};
+} // namespace
+
+Library::Library(const std::string &file) : file(file), path(file) {
+  handle = LoadedPaths::get().load(path);
   if (!handle)
     throw Error(FP8_ERROR_IO, str("cannot load '", file, "': ", dlerror()));
 }
 
 Library::~Library() {
   if (handle)
-    dlclose(handle);
+    LoadedPaths::get().unload(handle, path);
 }
 
 void *Library::find(const std::string &symbol) const {
@@ -290,6 +312,14 @@ static void checkVersion(const std::string &path, const nlohmann::json &json) {
 // Packages
 //===----------------------------------------------------------------------===//
 
+/// Points a library to a function of this runtime. One that is loaded already
+/// points to it, and another thread may be running its code.
+template <typename Function>
+static void provide(Function **place, Function *function) {
+  if (*place != function)
+    *place = function;
+}
+
 /// Sets the library's pointers to this runtime and returns the code of each
 /// function by name.
 static std::map<std::string, fp8_package_code> connect(const Library &library) {
@@ -301,27 +331,29 @@ static std::map<std::string, fp8_package_code> connect(const Library &library) {
                     " of the runtime but "
                     "got code for ",
                     exported->abi));
-  *exported->launch = &fp8_launch;
-  *exported->operand = &fp8_operand;
-  *exported->read = &fp8_read;
-  *exported->write = &fp8_write;
-  *exported->all_reduce_start = &fp8_all_reduce_start;
-  *exported->wait = &fp8_wait;
-  *exported->rank = &fp8_rank;
-  *exported->num_ranks = &fp8_num_ranks;
-  *exported->owns = &fp8_owns;
-  *exported->exchange_start = &fp8_exchange_start;
-  *exported->loop = &fp8_loop;
-  *exported->keep = &fp8_keep;
-  *exported->branch = &fp8_branch;
-  *exported->while_body = &fp8_while;
-  *exported->end = &fp8_end;
-  *exported->launch_moving = &fp8_launch_moving;
-  *exported->write_moving = &fp8_write_moving;
-  *exported->launch_owned = &fp8_launch_owned;
-  *exported->launch_sets = &fp8_launch_sets;
-  *exported->order = &fp8_order;
-  *exported->fetch = &fp8_fetch;
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  provide(exported->launch, &fp8_launch);
+  provide(exported->operand, &fp8_operand);
+  provide(exported->read, &fp8_read);
+  provide(exported->write, &fp8_write);
+  provide(exported->all_reduce_start, &fp8_all_reduce_start);
+  provide(exported->wait, &fp8_wait);
+  provide(exported->rank, &fp8_rank);
+  provide(exported->num_ranks, &fp8_num_ranks);
+  provide(exported->owns, &fp8_owns);
+  provide(exported->exchange_start, &fp8_exchange_start);
+  provide(exported->loop, &fp8_loop);
+  provide(exported->keep, &fp8_keep);
+  provide(exported->branch, &fp8_branch);
+  provide(exported->while_body, &fp8_while);
+  provide(exported->end, &fp8_end);
+  provide(exported->launch_moving, &fp8_launch_moving);
+  provide(exported->write_moving, &fp8_write_moving);
+  provide(exported->launch_owned, &fp8_launch_owned);
+  provide(exported->launch_sets, &fp8_launch_sets);
+  provide(exported->order, &fp8_order);
+  provide(exported->fetch, &fp8_fetch);
   std::map<std::string, fp8_package_code> code;
   for (int64_t i = 0; i < exported->num_functions; ++i)
     code[exported->functions[i].function] = exported->functions[i];

@@ -19,6 +19,8 @@ public:
   Library(Library &&other) noexcept { *this = std::move(other); }
   Library &operator=(Library &&other) noexcept {
     std::swap(handle, other.handle);
+    std::swap(file, other.file);
+    std::swap(path, other.path);
     return *this;
   }
   /// Returns the address of a symbol; throws if there is none.
@@ -26,7 +28,7 @@ public:
 
 private:
   void *handle = nullptr;
-  std::string file;
+  std::string file, path; // of the caller, and by which it is loaded
 };
 
 } // namespace fp8::rt

@@ -5,11 +5,15 @@
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
+#define _GNU_SOURCE /* dl_iterate_phdr */
+
 #include "fp8-c/Compiler.h"
 
+#include <link.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int failures = 0;
 
@@ -110,6 +114,34 @@ static void checkGPU(const fp8_compile_options *base, const char *directory) {
   fp8_program_destroy(program);
 }
 
+/* Counts libraries that are loaded by another path than their own. */
+static int countAlias(struct dl_phdr_info *info, size_t size, void *count) {
+  (void)size;
+  *(int *)count += strstr(info->dlpi_name, "/./package.so") != NULL;
+  return 0;
+}
+
+/* A package that is emitted again is another file, but a closed one leaves its
+   path free. */
+static void reopen(const fp8_program *program, const char *directory) {
+  fp8_package *opened = NULL;
+  char file[4096], kept[4096];
+  int aliases = 0;
+  snprintf(file, sizeof(file), "%s/package.so", directory);
+  snprintf(kept, sizeof(kept), "%s/kept.so", directory);
+  remove(kept);
+  check(fp8_package_open(directory, &opened) == FP8_OK, "open once");
+  fp8_package_close(opened);
+  /* With a second name, its number is not given to the new file. */
+  check(link(file, kept) == 0, "link");
+  check(fp8_program_emit(program, directory) == FP8_OK, "emit again");
+  check(fp8_package_open(directory, &opened) == FP8_OK, "open again");
+  dl_iterate_phdr(countAlias, &aliases);
+  check(aliases == 0, "a path of its own");
+  fp8_package_close(opened);
+  remove(kept);
+}
+
 int main(int argc, char **argv) {
   fp8_compile_options options = {0};
   fp8_program *program = NULL;
@@ -197,6 +229,7 @@ int main(int argc, char **argv) {
           "fingerprint");
   }
   fp8_package_close(opened);
+  reopen(program, argv[2]);
   fp8_program_destroy(program);
   return failures != 0;
 }
