@@ -85,8 +85,7 @@ private:
   void emitParallelCopies(Location loc, ArrayRef<Value> sources,
                           ArrayRef<Value> targets);
   KernelOp copyKernel(MemRefType type);
-  /// (IRMapping::lookup on a typed value would return the tensor's type.)
-  Value bufferOf(Value tensor) { return mapping.lookup(tensor); }
+  Value bufferOf(Value tensor);
   SmallVector<Value> buffersOf(ValueRange tensors) {
     SmallVector<Value> buffers;
     for (Value tensor : tensors)
@@ -159,7 +158,7 @@ StringRef ScheduleBuilder::pathOf(Value buffer) {
 }
 
 void ScheduleBuilder::emitCopy(Location loc, Value source, Value target) {
-  // An empty tensor needs no copy and may have no buffer.
+  // A tensor of no elements needs no copy.
   if (source == target ||
       cast<MemRefType>(target.getType()).getNumElements() == 0)
     return;
@@ -193,14 +192,23 @@ void ScheduleBuilder::emitParallelCopies(Location loc, ArrayRef<Value> sources,
     emitCopy(loc, source, target);
 }
 
+/// Returns the buffer of a tensor. (IRMapping::lookup on a typed value would
+/// return the tensor's type.) A tensor without contents gets one at each use:
+/// most are only updated, and a buffer from another block might not dominate.
+Value ScheduleBuilder::bufferOf(Value tensor) {
+  if (tensor.getDefiningOp<tensor::EmptyOp>())
+    return allocate(tensor.getLoc(), tensor.getType());
+  return mapping.lookup(tensor);
+}
+
 /// Returns a buffer that holds the value of `use` and may be overwritten: the
 /// value's own buffer if this is its last use, else a copy.
 Value ScheduleBuilder::bufferForUpdate(OpOperand &use) {
   Value value = use.get();
   Location loc = use.getOwner()->getLoc();
-  if (value.getDefiningOp<tensor::EmptyOp>())
-    return allocate(value.getLoc(), value.getType());
   Value buffer = bufferOf(value);
+  if (value.getDefiningOp<tensor::EmptyOp>())
+    return buffer;
   // The step's arguments are only overwritten by results that replace them.
   if (buffer.getDefiningOp<memref::AllocOp>() && isLastUse(use))
     return buffer;
