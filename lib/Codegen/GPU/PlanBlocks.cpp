@@ -311,6 +311,8 @@ public:
     for (auto kernel : getOperation().getOps<KernelOp>()) {
       if (kernel.isExternal())
         continue;
+      if (failed(verifyBody(kernel)))
+        return signalPassFailure();
       // The buffers of the transposes are not the CPU's.
       sumTile = cpuTileOf(kernel);
       stageTransposes(kernel);

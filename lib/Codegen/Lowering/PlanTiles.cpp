@@ -414,6 +414,8 @@ public:
     for (auto kernel : getOperation().getOps<KernelOp>()) {
       if (kernel.isExternal() || kernel.getPlan())
         continue;
+      if (failed(verifyBody(kernel)))
+        return signalPassFailure();
       SmallVector<int64_t> tile = cpuTileOf(kernel, threads);
       kernel.setPlanAttr(
           CPUPlanAttr::get(&getContext(), tile, mostKeysOf(kernel, tile)));

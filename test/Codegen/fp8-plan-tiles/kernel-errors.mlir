@@ -1,0 +1,26 @@
+// RUN: fp8-opt %s --fp8-plan-tiles --verify-diagnostics --split-input-file
+// RUN: fp8-opt %s --fp8-target=nvptx=sm_90a --fp8-plan-blocks --verify-diagnostics --split-input-file
+
+#a = affine_map<(i, j, k) -> (i, k)>
+#b = affine_map<(i, j, k) -> (j, k)>
+#c = affine_map<(i, j, k) -> (i, j)>
+fp8.kernel @no_task_dims(read %a: memref<64x64xf8E4M3FN>, read %b: memref<64x64xf8E4M3FN>, write %c: memref<64x64xf32>) domain = [64, 64] {
+  // expected-error @+1 {{expected attribute 'fp8.task_dims'}}
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<64x64xf8E4M3FN>, memref<64x64xf8E4M3FN>) outs(%c : memref<64x64xf32>) {
+  ^bb0(%x: f8E4M3FN, %y: f8E4M3FN, %z: f32):
+    %0 = arith.extf %x : f8E4M3FN to f32
+    %1 = arith.extf %y : f8E4M3FN to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %z, %2 : f32
+    linalg.yield %3 : f32
+  }
+  fp8.return
+}
+
+// -----
+
+// expected-error @+1 {{'fp8.slices' to be a positive integer but got 0}}
+fp8.kernel @no_slices(read %a: memref<64xf32>) domain = [64] attributes {fp8.slices = 0 : i64} {
+  fp8.return
+}
