@@ -611,13 +611,17 @@ void StateStorer::loadInBranches(StoredArray &array) {
 
 LogicalResult StateStorer::storeResult(StoredArray &array) {
   Operation *ret = function.getBody().front().getTerminator();
-  unsigned index = resultOfState.at(builder.getStringAttr(array.path));
+  Location loc = function.getArgument(array.argument).getLoc();
+  auto replacing = resultOfState.find(builder.getStringAttr(array.path));
+  if (replacing == resultOfState.end())
+    return emitError(loc) << "expected a result that replaces '" << array.path
+                          << "' but got none";
+  unsigned index = replacing->second;
   FailureOr<SmallVector<Value>> parts =
       store(array, loadedArrays[array.argument], ret->getOpOperand(index));
   if (failed(parts))
     return failure();
   builder.setInsertionPoint(ret);
-  Location loc = function.getArgument(array.argument).getLoc();
   ret->setOperand(index, pack(array, *parts, loc));
   for (auto [suffix, part] :
        llvm::zip(getSuffixes(array), getExpansion(*parts)))
