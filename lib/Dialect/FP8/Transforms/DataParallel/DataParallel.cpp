@@ -692,8 +692,12 @@ LogicalResult shardBatch(func::FuncOp func, const SignatureArg &arg,
 /// of the state or all of it.
 LogicalResult shardArguments(func::FuncOp func, const Signature &signature,
                              const Recipe *recipe) {
-  splitState(func, signature, recipe);
   auto devices = func->getAttrOfType<IntegerAttr>(stablehlo::kDevicesAttrName);
+  if (devices && devices.getInt() <= 0)
+    return func.emitOpError("expected '")
+           << stablehlo::kDevicesAttrName << "' to be positive but got "
+           << devices.getInt();
+  splitState(func, signature, recipe);
   for (auto [index, arg] : llvm::enumerate(signature.args)) {
     auto type = cast<RankedTensorType>(arg.type);
     if (devices && arg.role == ArgRole::Batch && type.getRank() > 0 &&

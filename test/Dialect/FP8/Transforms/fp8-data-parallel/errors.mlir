@@ -491,3 +491,13 @@ func.func public @main(
   %loss = stablehlo.divide %s, %n : tensor<f32>
   return %w, %loss : tensor<8xf32>, tensor<f32>
 }
+
+// -----
+
+// expected-error @+1 {{expected 'stablehlo.devices' to be positive but got 0}}
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<6xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"}) attributes {stablehlo.devices = 0 : i64} {
+  return %w : tensor<8xf32>
+}
