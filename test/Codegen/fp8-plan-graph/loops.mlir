@@ -1,4 +1,5 @@
 // RUN: fp8-opt %s --fp8-plan-graph=nodes=10 --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: fp8-opt %s --fp8-plan-graph=nodes=10 --split-input-file 2>/dev/null | fp8-opt --split-input-file -o /dev/null
 
 #launch = #fp8.gpu_launch<blocks = 2, threads = 32, shared = 0, dynamic_shared = 0, scratch = 0>
 

@@ -102,3 +102,8 @@ fp8.kernel @k(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile =
 
 // expected-error @+1 {{expected rows of a box that are a multiple of 16 bytes within the swizzle but got 128}}
 #map = #fp8.tensor_map<operand = 0, element = bf16, sizes = [64, 100], strides = [128], box = [64, 32], swizzle = 64>
+
+// -----
+
+// expected-error @+1 {{expected 1 to 1024 threads but got 2048}}
+module attributes {fp8.gpu_launch = #fp8.gpu_launch<blocks = 1, threads = 2048, shared = 0, dynamic_shared = 0, scratch = 0>} {}
