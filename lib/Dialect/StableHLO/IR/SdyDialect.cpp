@@ -72,14 +72,32 @@ SdyDialect::getParseOperationHook(StringRef) const {
 // Attributes: syntax checked, text kept
 //===----------------------------------------------------------------------===//
 
+/// Returns source text without its comments and the space at its end.
+static std::string withoutComments(StringRef text) {
+  std::string result;
+  bool inName = false;
+  while (!text.empty()) {
+    if (!inName && text.starts_with("//")) {
+      text = text.drop_until([](char c) { return c == '\n'; });
+      continue;
+    }
+    size_t length = inName && text.front() == '\\' ? 2 : 1;
+    inName ^= text.front() == '"';
+    result += text.take_front(length);
+    text = text.drop_front(std::min(length, text.size()));
+  }
+  return StringRef(result).rtrim().str();
+}
+
 /// Runs `recognize` and returns the source text that it consumed.
 static FailureOr<std::string>
 parseText(AsmParser &parser, llvm::function_ref<ParseResult()> recognize) {
   const char *begin = parser.getCurrentLocation().getPointer();
   if (recognize())
     return failure();
+  // The next token begins behind comments.
   const char *end = parser.getCurrentLocation().getPointer();
-  return StringRef(begin, end - begin).rtrim().str();
+  return withoutComments(StringRef(begin, end - begin));
 }
 
 /// `"axis"` or `"axis":(pre)size`
