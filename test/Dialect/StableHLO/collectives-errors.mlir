@@ -207,3 +207,20 @@ func.func @f() {
   %0 = stablehlo.replica_id : tensor<ui64>
   return
 }
+
+// -----
+
+// A splat of more numbers than fit into memory.
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'stablehlo.collective_broadcast' op expected unique device numbers in replica_groups but got [1, 1}}
+  %0 = "stablehlo.collective_broadcast"(%x) <{replica_groups = dense<1> : tensor<1000000000007x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'stablehlo.collective_permute' op expected unique sources but got [0, 0]}}
+  %0 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<0> : tensor<1000000000007x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}

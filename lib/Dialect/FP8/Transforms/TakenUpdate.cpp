@@ -270,7 +270,11 @@ static std::optional<std::pair<double, double>> getRange(Value value) {
   auto asDouble = [](const APFloat &element) {
     return element.convertToDouble();
   };
-  auto numbers = llvm::map_range(elements.getValues<APFloat>(), asDouble);
+  auto all = elements.getValues<APFloat>();
+  auto different = elements.isSplat()
+                       ? llvm::make_range(all.begin(), all.begin() + 1)
+                       : llvm::make_range(all.begin(), all.end());
+  auto numbers = llvm::map_range(different, asDouble);
   std::pair<double, double> range(*numbers.begin(), *numbers.begin());
   for (double number : numbers) {
     if (std::isnan(number))
