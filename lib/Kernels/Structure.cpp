@@ -13,6 +13,20 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
+/// Checks that every reduction loop of an op reduces. (One that some outputs
+/// have as an index and others do not is that of several fused ops.)
+static LogicalResult verifyReductions(linalg::GenericOp op) {
+  SmallVector<unsigned> loops;
+  op.getReductionDims(loops);
+  for (unsigned loop : loops)
+    if (llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+          return op.getMatchingIndexingMap(&init).isFunctionOfDim(loop);
+        }))
+      return op.emitOpError("expected an output without an index of loop ")
+             << loop << ", a reduction";
+  return success();
+}
+
 LogicalResult fp8::verifyBody(KernelOp kernel) {
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes()))
     if (!isa<MemRefType>(type))
@@ -29,6 +43,9 @@ LogicalResult fp8::verifyBody(KernelOp kernel) {
           "scf.for, memref.alloc or arith ops");
     if (isa<linalg::GenericOp, scf::ForOp>(op) && !op.hasAttr(kTaskDimsAttr))
       return op.emitOpError("expected attribute '") << kTaskDimsAttr << "'";
+    if (auto generic = dyn_cast<linalg::GenericOp>(op);
+        generic && failed(verifyReductions(generic)))
+      return failure();
   }
   return success();
 }

@@ -24,3 +24,17 @@ fp8.kernel @no_task_dims(read %a: memref<64x64xf8E4M3FN>, read %b: memref<64x64x
 fp8.kernel @no_slices(read %a: memref<64xf32>) domain = [64] attributes {fp8.slices = 0 : i64} {
   fp8.return
 }
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+fp8.kernel @no_reduction(read %x: memref<8x64xf32>, write %y: memref<8x64xf32>) domain = [8] {
+  // expected-error @+1 {{expected an output without an index of loop 1, a reduction}}
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<8x64xf32>) outs(%y : memref<8x64xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.mulf %in, %in : f32
+    linalg.yield %0 : f32
+  }
+  fp8.return
+}
