@@ -70,7 +70,8 @@ namespace {
 struct DivideScatters : fp8::impl::DivideScattersBase<DivideScatters> {
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    if (kernel.isExternal() || !kernel.getDomain().empty())
+    // A plan is that of the domain.
+    if (kernel.isExternal() || kernel.getPlan() || !kernel.getDomain().empty())
       return;
     scf::ForOp nest = nestOf(kernel);
     if (!nest)

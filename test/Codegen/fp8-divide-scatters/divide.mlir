@@ -117,3 +117,23 @@ fp8.kernel @clamped(read %places: memref<64xindex>, read %x: memref<64x8xf32>, u
   } {fp8.irregular, fp8.task_dims = array<i64>}
   fp8.return
 }
+
+// A plan is that of the domain, so a kernel with one stays as it is.
+// CHECK: fp8.kernel @planned({{.*}}) domain = [] plan
+fp8.kernel @planned(read %i: memref<8xindex>, read %x: memref<8x64xf32>, update %y: memref<16x64xf32>) domain = []
+    plan = #fp8.cpu_plan<tile = []> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  scf.for %r = %c0 to %c8 step %c1 {
+    %to = memref.load %i[%r] : memref<8xindex>
+    scf.for %c = %c0 to %c64 step %c1 {
+      %a = memref.load %x[%r, %c] : memref<8x64xf32>
+      %b = memref.load %y[%to, %c] : memref<16x64xf32>
+      %s = arith.addf %a, %b : f32
+      memref.store %s, %y[%to, %c] : memref<16x64xf32>
+    } {fp8.irregular}
+  } {fp8.irregular, fp8.task_dims = array<i64>}
+  fp8.return
+}
