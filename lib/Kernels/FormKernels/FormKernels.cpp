@@ -84,12 +84,12 @@ public:
   }
 
 private:
-  static LogicalResult verifyStaticShapes(func::FuncOp func) {
+  static LogicalResult verifyTensors(func::FuncOp func) {
     WalkResult result = func.walk([](Operation *op) {
       for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
                                                 op->getResultTypes()))
-        if (auto tensor = dyn_cast<TensorType>(type);
-            tensor && !tensor.hasStaticShape()) {
+        if (auto shaped = dyn_cast<ShapedType>(type);
+            shaped && (isa<BaseMemRefType>(type) || !shaped.hasStaticShape())) {
           op->emitOpError("expected a tensor of a static shape but got ")
               << type;
           return WalkResult::interrupt();
@@ -100,7 +100,7 @@ private:
   }
 
   LogicalResult form(func::FuncOp func) {
-    if (failed(verifyStaticShapes(func)))
+    if (failed(verifyTensors(func)))
       return failure();
     SmallVector<Block *> blocks = scheduleBlocks(func);
     for (Block *block : blocks)

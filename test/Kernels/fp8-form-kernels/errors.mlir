@@ -18,3 +18,16 @@ func.func @dynamic_shape(%x: tensor<?xf32>, %init: tensor<?xf32>) -> tensor<?xf3
   } -> tensor<?xf32>
   return %0 : tensor<?xf32>
 }
+
+// -----
+
+func.func @buffers(%x: memref<8xf32>, %y: memref<8xf32>) {
+  // expected-error @below {{'linalg.generic' op expected a tensor of a static shape but got 'memref<8xf32>'}}
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%x : memref<8xf32>) outs(%y : memref<8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.addf %in, %in : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
