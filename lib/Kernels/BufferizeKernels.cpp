@@ -151,7 +151,8 @@ public:
     for (auto kernel : module.getOps<KernelOp>()) {
       if (kernel.isExternal())
         declareOnBuffers(kernel);
-      else
+      else if (llvm::any_of(kernel.getArgumentTypes(),
+                            llvm::IsaPred<TensorType>))
         kernels.push_back(kernel);
     }
     if (failed(bufferizeKernels(kernels, module)))
