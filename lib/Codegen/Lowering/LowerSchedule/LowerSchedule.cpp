@@ -779,6 +779,15 @@ public:
       getOperation().emitOpError("expected a planned schedule but got none");
       return signalPassFailure();
     }
+    // The runtime finds a schedule by its entry.
+    DenseSet<Attribute> entries;
+    for (ScheduleOp schedule : schedules)
+      if (!entries.insert(schedule->getAttr(FP8Dialect::kEntryAttrName))
+               .second) {
+        schedule.emitOpError("expected one schedule for the step, and one for "
+                             "each entry 'store' and 'load', but got another");
+        return signalPassFailure();
+      }
     for (ScheduleOp schedule : schedules)
       if (failed(ScheduleLowering(getOperation(), schedule).run()))
         return signalPassFailure();
