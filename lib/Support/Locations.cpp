@@ -27,3 +27,14 @@ std::string fp8::describeLocation(Location loc) {
     return place.empty() ? "unknown" : place;
   return place.empty() ? scope.str() : place + " (" + scope.str() + ")";
 }
+
+Location fp8::locationForError(Operation *op) {
+  for (Operation *around = op; around; around = around->getParentOp()) {
+    if (!isa<UnknownLoc>(around->getLoc()))
+      return around->getLoc();
+    for (Operation *user : around->getUsers())
+      if (!isa<UnknownLoc>(user->getLoc()))
+        return user->getLoc();
+  }
+  return op->getLoc();
+}

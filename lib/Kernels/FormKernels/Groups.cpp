@@ -7,6 +7,7 @@
 #include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Structure.h"
+#include "fp8/Support/Locations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -207,9 +208,10 @@ LogicalResult KernelGroups::collectNodes() {
     if (isDestination(&op) || isTensorView(&op) || isa<arith::ConstantOp>(op))
       continue;
     if (!isWork(&op) && !mayStay(&op))
-      return op.emitOpError("expected structured ops, reshapes, slices, "
-                            "control flow and constants before kernels are "
-                            "formed");
+      return emitError(locationForError(&op))
+             << "'" << op.getName()
+             << "' op expected structured ops, reshapes, slices, control flow "
+                "and constants before kernels are formed";
     unsigned index = nodes.size();
     nodeOf[&op] = index;
     nodes.emplace_back().op = &op;

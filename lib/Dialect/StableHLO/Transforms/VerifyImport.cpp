@@ -3,6 +3,7 @@
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
+#include "fp8/Support/Locations.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -48,10 +49,11 @@ static LogicalResult verifyOp(Operation *op) {
   if (!op->isRegistered() ||
       (dialect != "stablehlo" && dialect != "chlo" && dialect != "fp8" &&
        !isa<func::FuncOp, func::ReturnOp, ModuleOp>(op)))
-    return op->emitError() << "'" << name
-                           << "' is not accepted after the import: expected "
-                              "stablehlo, chlo and fp8 ops; see "
-                           << kSubset;
+    return emitError(fp8::locationForError(op))
+           << "'" << name
+           << "' is not accepted after the import: expected "
+              "stablehlo, chlo and fp8 ops; see "
+           << kSubset;
   return success();
 }
 
