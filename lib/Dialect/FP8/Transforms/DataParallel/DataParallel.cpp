@@ -10,6 +10,7 @@
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/RegionUtils.h"

@@ -5,6 +5,7 @@
 
 #include "../SmallTensors.h"
 #include "Layout.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 namespace mlir::fp8 {
 
