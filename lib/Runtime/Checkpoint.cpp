@@ -165,6 +165,20 @@ std::vector<CheckpointFile> listCheckpoints(const std::string &directory) {
   return found;
 }
 
+/// Returns the names in a list of the metadata, one a line; nothing if there is
+/// no such list.
+static std::optional<std::set<std::string>> namesIn(const TensorFile &file,
+                                                    const std::string &key) {
+  auto list = file.metadata.find(key);
+  if (list == file.metadata.end())
+    return std::nullopt;
+  auto lines = classic<std::istringstream>(list->second);
+  std::set<std::string> names;
+  for (std::string name; std::getline(lines, name);)
+    names.insert(name);
+  return names;
+}
+
 /// Returns the checkpoint's metadata; throws if the file is not a checkpoint.
 static CheckpointInfo readInfo(const TensorFile &file,
                                const CheckpointFile &at) {
@@ -207,12 +221,8 @@ static CheckpointInfo readInfo(const TensorFile &file,
   info.shuffle = value("shuffle_seed") != "none";
   info.fingerprint = value("module");
   info.dataFingerprint = value("data");
-  if (auto found = file.metadata.find("may_be_infinite");
-      found != file.metadata.end()) {
-    auto names = classic<std::istringstream>(found->second);
-    for (std::string name; std::getline(names, name);)
-      info.mayBeInfinite.insert(name);
-  }
+  info.mayBeInfinite =
+      namesIn(file, "may_be_infinite").value_or(std::set<std::string>());
   if (info.step != at.step)
     throw Error(FP8_ERROR_FORMAT,
                 str("'", at.path, "' says that it is of step ", info.step));
@@ -310,16 +320,11 @@ static bool isCallCounter(const TensorInfo &argument) {
 /// checkpoints listed what the compiler had added, the names alone told.
 static std::set<std::string> findRecipeState(const TensorFile &file) {
   const std::string begin = "fp8.";
-  std::set<std::string> listed, found;
-  auto list = file.metadata.find(compilersKey);
-  if (list != file.metadata.end()) {
-    std::istringstream names(list->second);
-    for (std::string name; std::getline(names, name);)
-      listed.insert(name);
-  }
+  std::optional<std::set<std::string>> listed = namesIn(file, compilersKey);
+  std::set<std::string> found;
   for (const TensorFile::Tensor &tensor : file.tensors)
     if (tensor.name.compare(0, begin.size(), begin) == 0 &&
-        (list == file.metadata.end() || listed.count(tensor.name)))
+        (!listed || listed->count(tensor.name)))
       found.insert(tensor.name);
   return found;
 }
