@@ -34,7 +34,7 @@ public:
   bool any() const { return !dgrads.empty(); }
   SmallVector<Value> getLayers() const { return getResults(forward); }
   bool isLeaf(Value value) const;
-  bool isChangedParameter(Value value) const;
+  BlockArgument getChangedParameter(Value value) const;
 
 private:
   SmallVector<Value> getResults(ArrayRef<unsigned> some) const;
@@ -147,11 +147,13 @@ bool InnerBackward::followsFromDgrad(Value value) const {
   return onDgrads->dependsOnAny(value);
 }
 
-/// Whether a value is a parameter plus what depends on data.
-bool InnerBackward::isChangedParameter(Value value) const {
+/// Returns the parameter of a value that is a parameter plus what depends on
+/// data; null for other values.
+BlockArgument InnerBackward::getChangedParameter(Value value) const {
   Operation *op = value.getDefiningOp();
-  return op && isFloat(value.getType()) &&
-         analyzer.getChangedParameter(value, op);
+  return op && isFloat(value.getType())
+             ? analyzer.getChangedParameter(value, op)
+             : nullptr;
 }
 
 /// Whether a value is another one plus what follows from what may be gradients.
@@ -181,7 +183,7 @@ InnerBackward::findForwardReads(ArrayRef<Value> losses) const {
       analyzer.getSlice(losses, /*throughSteps=*/false, [&](Value value) {
         return !followsFromDgrad(value) ||
                layers.contains(value.getDefiningOp()) ||
-               isChangedParameter(value);
+               getChangedParameter(value);
       });
   found.insert_range(
       analyzer.getSlice(operands, /*throughSteps=*/false, [&](Value value) {
@@ -195,7 +197,7 @@ InnerBackward::findForwardReads(ArrayRef<Value> losses) const {
 /// parameter that gradients have changed.
 bool InnerBackward::isLeaf(Value value) const {
   return onGradients->dependsOnAny(value) &&
-         (gradients.contains(value) || isChangedParameter(value));
+         (gradients.contains(value) || getChangedParameter(value));
 }
 
 void Analyzer::leaveOutInnerBackward(ArrayRef<Value> losses,
@@ -211,11 +213,9 @@ void Analyzer::leaveOutInnerBackward(ArrayRef<Value> losses,
   forwardSlice = getSlice(roots, /*throughSteps=*/false, [&](Value value) {
     if (!inner.isLeaf(value) || llvm::is_contained(roots, value))
       return false;
-    if (inner.isChangedParameter(value)) {
-      Operation *op = value.getDefiningOp();
+    if (BlockArgument parameter = inner.getChangedParameter(value))
       changed.insert(
-          {views.getViewRoot(value, op), getChangedParameter(value, op)});
-    }
+          {views.getViewRoot(value, value.getDefiningOp()), parameter});
     return true;
   });
   // Layers read what gradients have changed as they read parameters.
