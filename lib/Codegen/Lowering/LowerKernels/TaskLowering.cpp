@@ -157,8 +157,9 @@ LogicalResult TaskLowering::emitDot(linalg::GenericOp op) {
 static constexpr int64_t kRowBlock = 8;
 
 /// Returns the first loop over which a nest reduces, if it is divided into
-/// blocks: the vectors lie along columns, and partial results may be combined
-/// in any order. All rows of one vector would be in as many pages.
+/// blocks: the vectors lie along columns, so that the rows of one vector are in
+/// as many pages, and rows pass on nothing but results. (Long float sums also
+/// pass on what they have lost.)
 static std::optional<unsigned> rowLoopOf(const Nest &nest,
                                          const lowering::Loops &loops,
                                          ArrayRef<Operation *> combiners) {
