@@ -137,8 +137,9 @@ private:
   Value pointerTo(Ref ref);
   Ref standIn(int64_t number) { return at(tileRegisters, number * kTileLanes); }
   void zeroTile(int64_t number);
-  /// Rows are `stride` lanes apart.
-  void loadTile(int64_t number, Ref from, int64_t stride);
+  /// Loads rows that are `stride` lanes apart; those of a stream are not kept
+  /// in the first-level cache.
+  void loadTile(int64_t number, Ref from, int64_t stride, bool isStream);
   void storeTile(int64_t number, Ref to, int64_t stride);
   void copyRows(Ref from, int64_t fromStride, Ref to, int64_t toStride);
   void multiplyTiles(int64_t sum, int64_t lhs, int64_t rhs);

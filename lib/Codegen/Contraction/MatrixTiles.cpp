@@ -26,6 +26,9 @@ using namespace mlir::fp8::contraction;
 /// The numbers of the first tile registers of sums, of lhs and of rhs.
 static constexpr int64_t kSums = 0, kLhs = 4, kRhs = 6;
 
+/// The smallest first-level cache of a CPU that has AMX.
+static constexpr int64_t kFirstLevelBytes = 48 * 1024;
+
 Value Emitter::pointerTo(Ref ref) {
   Value base =
       memref::ExtractAlignedPointerAsIndexOp::create(b, loc, ref.memref);
@@ -81,12 +84,14 @@ void Emitter::zeroTile(int64_t number) {
   });
 }
 
-void Emitter::loadTile(int64_t number, Ref from, int64_t stride) {
+void Emitter::loadTile(int64_t number, Ref from, int64_t stride,
+                       bool isStream) {
   if (target.emulateAMX)
     return copyRows(from, stride, standIn(number), plan.lanes);
   Value bytes =
       arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(4 * stride));
-  callTile("tileloadd64", {tileNumber(number), pointerTo(from), bytes});
+  callTile(isStream ? "tileloaddt164" : "tileloadd64",
+           {tileNumber(number), pointerTo(from), bytes});
 }
 
 void Emitter::storeTile(int64_t number, Ref to, int64_t stride) {
@@ -153,6 +158,10 @@ bool Emitter::storesTilesAlone(const RegisterTile &tile) const {
 }
 
 void Emitter::sumInTiles(const RegisterTile &tile) {
+  // All rows of the lhs pass between two uses of the same ones. If they do not
+  // fit into the first-level cache beside the panel of the rhs, they should not
+  // drive that one out, either.
+  bool lhsIsStream = 4 * (plan.lhsSize + plan.rhsSize) > kFirstLevelBytes;
   int64_t rowTiles = llvm::divideCeil(tile.rows, kTileRows);
   int64_t columnTiles = vectorsOf(tile), width = plan.panelColumns();
   auto forSums = [&](function_ref<void(int64_t, int64_t, int64_t)> body) {
@@ -170,9 +179,11 @@ void Emitter::sumInTiles(const RegisterTile &tile) {
     Ref lhs = at(tile.lhs, step, kTileLanes);
     Ref rhs = at(tile.rhs, step, columnTiles * kTileLanes);
     for (int64_t i = 0; i < rowTiles; ++i)
-      loadTile(kLhs + i, at(lhs, i * plan.lhsTilesStride()), plan.lanes);
+      loadTile(kLhs + i, at(lhs, i * plan.lhsTilesStride()), plan.lanes,
+               lhsIsStream);
     for (int64_t j = 0; j < columnTiles; ++j)
-      loadTile(kRhs + j, at(rhs, j * kTileLanes), plan.lanes);
+      loadTile(kRhs + j, at(rhs, j * kTileLanes), plan.lanes,
+               /*isStream=*/false);
     forSums([&](int64_t sum, int64_t i, int64_t j) {
       multiplyTiles(sum, kLhs + i, kRhs + j);
     });

@@ -40,3 +40,23 @@ func.func @dot(%a: memref<96x64xf8E4M3FN>, %b: memref<64x256xf8E5M2>, %c: memref
   }
   return
 }
+
+// Many rows pass between two uses of the same ones. Loads that do not keep them
+// in the first-level cache leave the panel of the rhs there.
+// CHECK-LABEL: many_rows:
+// CHECK:         tileloaddt1 {{.*}}, %tmm4
+// CHECK:         tileloaddt1 {{.*}}, %tmm5
+// CHECK:         tileloadd {{.*}}, %tmm6
+// CHECK:         tileloadd {{.*}}, %tmm7
+func.func @many_rows(%a: memref<512x64xbf16>, %b: memref<64x256xbf16>, %c: memref<512x256xf32>) {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %b : memref<512x64xbf16>, memref<64x256xbf16>) outs(%c : memref<512x256xf32>) {
+  ^bb0(%x: bf16, %y: bf16, %z: f32):
+    %0 = arith.extf %x : bf16 to f32
+    %1 = arith.extf %y : bf16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %z, %2 : f32
+    linalg.yield %3 : f32
+  }
+  return
+}
