@@ -7,7 +7,6 @@
 #include "Threads.h"
 #include "TransferVerdicts.h"
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
-#include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/GPUObject/Object.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Compiler/BuildId.h"
@@ -319,17 +318,11 @@ FailureOr<CompiledObjects> compileForGPU(ModuleOp module,
   llvm::Expected<GPUImage> image = parseGPUImage(executable.gpuImage);
   if (!image)
     return emitError(module.getLoc()) << llvm::toString(image.takeError());
-  PlanGraphOptions graph;
-  graph.nodes = options.gpuExpand;
   if (failed(runStage(module, options, "nvvm", stats.codegenSeconds,
                       buildNVVMPipeline)) ||
       failed(runStage(module, options, "schedule", stats.codegenSeconds,
                       [&](OpPassManager &pm) {
-                        pm.addPass(createTabulateOperands());
-                        pm.addPass(createPlanGraph(graph));
-                        pm.addPass(createOrderGraph());
-                        pm.addPass(createVerifyGraph());
-                        pm.addPass(createLowerSchedule());
+                        buildGPUSchedulePipeline(pm, options.gpuExpand);
                       })))
     return failure();
   auto begin = std::chrono::steady_clock::now();
@@ -339,10 +332,7 @@ FailureOr<CompiledObjects> compileForGPU(ModuleOp module,
   if (failed(kernels) ||
       failed(runStage(module, options, "llvm", stats.codegenSeconds,
                       [&](OpPassManager &pm) {
-                        SetTargetOptions target;
-                        target.cpu = options.targetCPU;
-                        pm.addPass(createSetTarget(target));
-                        buildHostPipeline(pm);
+                        buildHostPipeline(pm, options.targetCPU);
                       })))
     return failure();
   begin = std::chrono::steady_clock::now();

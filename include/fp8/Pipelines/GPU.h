@@ -4,6 +4,7 @@
 #define FP8_PIPELINES_GPU_H
 
 #include "llvm/ADT/StringRef.h"
+#include <cstdint>
 
 namespace mlir {
 class OpPassManager;
@@ -18,7 +19,12 @@ void buildGPUCodegenPipeline(OpPassManager &pm, llvm::StringRef chip = "");
 /// `fp8-verify-gpu`.
 void buildNVVMPipeline(OpPassManager &pm);
 
-/// Registers `fp8-gpu-codegen` and `fp8-to-nvvm`.
+/// Lowers the schedule, whose kernels are in the NVVM dialect, to the host code
+/// that makes the step's graph. A counted loop is expanded to at most `nodes`
+/// launches.
+void buildGPUSchedulePipeline(OpPassManager &pm, int64_t nodes);
+
+/// Registers `fp8-gpu-codegen`, `fp8-to-nvvm` and `fp8-gpu-schedule`.
 void registerGPUPipelines();
 
 } // namespace fp8

@@ -38,10 +38,12 @@ void buildCodegenPipeline(OpPassManager &pm, llvm::StringRef cpu = "",
 /// Lowers everything to the LLVM dialect. Ends in the contract check
 /// `fp8-verify-lowered`.
 void buildLLVMPipeline(OpPassManager &pm);
-/// The same for a module that `fp8-lower-schedule` has already lowered.
-void buildHostPipeline(OpPassManager &pm);
+/// The same for a module whose schedule `fp8-lower-schedule` has already
+/// lowered and whose kernels run elsewhere: `cpu` becomes the target.
+void buildHostPipeline(OpPassManager &pm, llvm::StringRef cpu);
 
-/// Registers `fp8-kernels`, `fp8-codegen` and `fp8-to-llvm`.
+/// Registers `fp8-kernels`, `fp8-codegen`, `fp8-to-llvm` and
+/// `fp8-host-to-llvm`.
 void registerLoweringPipelines();
 
 } // namespace fp8

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -54,6 +55,25 @@ void fp8::buildNVVMPipeline(OpPassManager &pm) {
   pm.addPass(createVerifyGPU());
 }
 
+void fp8::buildGPUSchedulePipeline(OpPassManager &pm, int64_t nodes) {
+  pm.addPass(createTabulateOperands());
+  PlanGraphOptions graph;
+  graph.nodes = nodes;
+  pm.addPass(createPlanGraph(graph));
+  pm.addPass(createOrderGraph());
+  pm.addPass(createVerifyGraph());
+  pm.addPass(createLowerSchedule());
+}
+
+namespace {
+struct GPUScheduleOptions : PassPipelineOptions<GPUScheduleOptions> {
+  Option<int64_t> nodes{
+      *this, "nodes",
+      llvm::cl::desc("The most launches to which a counted loop is expanded"),
+      llvm::cl::init(fp8::PlanGraphOptions().nodes)};
+};
+} // namespace
+
 void fp8::registerGPUPipelines() {
   PassPipelineRegistration<>(
       "fp8-gpu-codegen", "Stage 5a for GPUs: kernels to the code of one block",
@@ -61,4 +81,10 @@ void fp8::registerGPUPipelines() {
   PassPipelineRegistration<>("fp8-to-nvvm",
                              "Stage 5b for GPUs: kernels to the NVVM dialect",
                              buildNVVMPipeline);
+  PassPipelineRegistration<GPUScheduleOptions>(
+      "fp8-gpu-schedule",
+      "Stage 5c for GPUs: the schedule to calls that make a graph",
+      [](OpPassManager &pm, const GPUScheduleOptions &options) {
+        buildGPUSchedulePipeline(pm, options.nodes);
+      });
 }

@@ -88,12 +88,8 @@ void fp8::buildCodegenPipeline(OpPassManager &pm, StringRef cpu,
   kernel.addPass(createCSEPass());
 }
 
-void fp8::buildLLVMPipeline(OpPassManager &pm) {
-  pm.addPass(createLowerSchedule());
-  buildHostPipeline(pm);
-}
-
-void fp8::buildHostPipeline(OpPassManager &pm) {
+/// Lowers kernels and lowered schedules to the LLVM dialect.
+static void lowerToLLVM(OpPassManager &pm) {
   OpPassManager &kernel = pm.nest<func::FuncOp>();
   kernel.addPass(memref::createExpandStridedMetadataPass());
   kernel.addPass(createLowerAffinePass());
@@ -117,6 +113,18 @@ void fp8::buildHostPipeline(OpPassManager &pm) {
   pm.addPass(createVerifyLowered());
 }
 
+void fp8::buildLLVMPipeline(OpPassManager &pm) {
+  pm.addPass(createLowerSchedule());
+  lowerToLLVM(pm);
+}
+
+void fp8::buildHostPipeline(OpPassManager &pm, StringRef cpu) {
+  SetTargetOptions target;
+  target.cpu = cpu.str();
+  pm.addPass(createSetTarget(target));
+  lowerToLLVM(pm);
+}
+
 namespace {
 struct KernelsOptions : PassPipelineOptions<KernelsOptions> {
   Option<PayloadLayouts> layouts{
@@ -137,6 +145,12 @@ struct CodegenOptions : PassPipelineOptions<CodegenOptions> {
       llvm::cl::desc("The number of threads that will run the tasks"),
       llvm::cl::init(1)};
 };
+
+struct HostOptions : PassPipelineOptions<HostOptions> {
+  Option<std::string> cpu{*this, "cpu",
+                          llvm::cl::desc("The CPU that runs the schedule"),
+                          llvm::cl::init("native")};
+};
 } // namespace
 
 void fp8::registerLoweringPipelines() {
@@ -154,4 +168,10 @@ void fp8::registerLoweringPipelines() {
   PassPipelineRegistration<>(
       "fp8-to-llvm", "Stage 5b: kernels and schedule to the LLVM dialect",
       buildLLVMPipeline);
+  PassPipelineRegistration<HostOptions>(
+      "fp8-host-to-llvm",
+      "Stage 5d for GPUs: the lowered schedule to the host's LLVM dialect",
+      [](OpPassManager &pm, const HostOptions &options) {
+        buildHostPipeline(pm, options.cpu);
+      });
 }
