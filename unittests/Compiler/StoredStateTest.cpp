@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CompileFunction.h"
 #include "fp8/Compiler/Compiler.h"
 #include "fp8/Compiler/LoadedExecutable.h"
 #include "fp8/Init.h"
@@ -60,6 +61,19 @@ func.func private @fp8_load(%w: !stored {fp8.path = "w", fp8.role = "constant"})
 )mlir";
 
 using Values = std::vector<float>;
+
+/// Compiles what the fp8 stage would leave: a public function, and those with
+/// `fp8.entry`.
+FailureOr<Executable> compileQuantized(ModuleOp module,
+                                       const CompileOptions &options) {
+  FailureOr<Executable> result = beginExecutable(module, options);
+  Reports reports;
+  if (failed(result) || failed(compileEntries(module, options, *result)) ||
+      failed(
+          compileFunction(module, options, CompileStats(), reports, *result)))
+    return failure();
+  return result;
+}
 
 class StoredState : public ::testing::Test {
 protected:

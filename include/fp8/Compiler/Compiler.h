@@ -93,11 +93,6 @@ FailureOr<Signature> importModule(ModuleOp module,
 /// `export` and `import`. Errors go to the context's diagnostics.
 FailureOr<Executable> compile(ModuleOp module, const CompileOptions &options);
 
-/// Does the same for a module after the fp8 stage, which has one public
-/// function, and functions with `fp8.entry`.
-FailureOr<Executable> compileQuantized(ModuleOp module,
-                                       const CompileOptions &options);
-
 } // namespace mlir::fp8
 
 #endif // FP8_COMPILER_COMPILER_H
