@@ -7,6 +7,7 @@
 #include "KernelCache.h"
 #include "ObjectCode.h"
 #include "RunStage.h"
+#include "Stopwatch.h"
 #include "Threads.h"
 #include "TransferVerdicts.h"
 #include "fp8/Codegen/GPUObject/Object.h"
@@ -15,8 +16,6 @@
 #include "fp8/Pipelines/GPU.h"
 #include "fp8/Pipelines/Lowering.h"
 #include "fp8/Pipelines/Structure.h"
-
-#include <chrono>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -51,11 +50,6 @@ FailureOr<func::FuncOp> fp8::publicFunction(ModuleOp module) {
     if (func.isPublic())
       return func;
   return module.emitError("expected a public function");
-}
-
-static double secondsSince(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-      .count();
 }
 
 namespace {
@@ -121,7 +115,7 @@ LogicalResult FunctionCompiler::formKernels() {
 LogicalResult FunctionCompiler::findKernels() {
   if (!options.cache || isForGPU)
     return success();
-  auto begin = std::chrono::steady_clock::now();
+  Stopwatch watch;
   PassManager pm(module.getContext());
   buildPlanPipeline(pm, options.targetCPU, countThreads(options.runThreads));
   if (failed(pm.run(module)))
@@ -133,7 +127,7 @@ LogicalResult FunctionCompiler::findKernels() {
                                           options.optimize);
   if (options.dumpDir.empty())
     kernels->declareKnown(module);
-  result.stats.codegenSeconds += secondsSince(begin);
+  result.stats.codegenSeconds += watch.seconds();
   return success();
 }
 
@@ -166,10 +160,10 @@ void FunctionCompiler::describe() {
 
 /// Makes machine code of what is in the LLVM dialect.
 FailureOr<CompiledObjects> FunctionCompiler::makeObjects() {
-  auto begin = std::chrono::steady_clock::now();
+  Stopwatch watch;
   auto code =
       compileObjects(module, options.threads, options.optimize, kernels.get());
-  result.stats.llvmSeconds += secondsSince(begin);
+  result.stats.llvmSeconds += watch.seconds();
   return code;
 }
 
@@ -189,10 +183,10 @@ FunctionCompiler::compileKernelsForGPU(GPUImage image) {
         buildGPUSchedulePipeline(pm, options.gpuExpand);
       })))
     return failure();
-  auto begin = std::chrono::steady_clock::now();
+  Stopwatch watch;
   auto objects =
       compileGPUKernels(module, executable.target, image, options.threads);
-  stats.llvmSeconds += secondsSince(begin);
+  stats.llvmSeconds += watch.seconds();
   return objects;
 }
 

@@ -4,14 +4,11 @@
 #include "CompileFunction.h"
 #include "Reports.h"
 #include "RunStage.h"
+#include "Stopwatch.h"
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Pipelines/Import.h"
 #include "fp8/Pipelines/Quantize.h"
-
-#include "mlir/Parser/Parser.h"
-#include "llvm/Support/SourceMgr.h"
-#include <chrono>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -27,18 +24,6 @@ std::string CompileOptions::setTarget(StringRef text) {
            "nvptx:sm_100a, nvptx:sm_120a) but got '" +
            text.str() + "'";
   return "";
-}
-
-OwningOpRef<ModuleOp> fp8::parseModule(StringRef file, MLIRContext &context) {
-  llvm::SourceMgr sources;
-  auto buffer = llvm::MemoryBuffer::getFile(file);
-  if (!buffer) {
-    emitError(UnknownLoc::get(&context))
-        << "cannot read '" << file << "': " << buffer.getError().message();
-    return nullptr;
-  }
-  sources.AddNewSourceBuffer(std::move(*buffer), SMLoc());
-  return parseSourceFile<ModuleOp>(sources, &context);
 }
 
 FailureOr<Signature> fp8::importModule(ModuleOp module,
@@ -61,14 +46,12 @@ FailureOr<Signature> fp8::importModule(ModuleOp module,
 /// Imports the step and adds the texts about it.
 static LogicalResult importStep(ModuleOp module, const CompileOptions &options,
                                 CompileStats &stats, Executable &executable) {
-  auto begin = std::chrono::steady_clock::now();
+  Stopwatch watch;
   FailureOr<Signature> signature = importModule(module, options);
   if (failed(signature))
     return failure();
   addSignature(executable, *publicFunction(module), *signature);
-  stats.importSeconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-          .count();
+  stats.importSeconds = watch.seconds();
   return success();
 }
 

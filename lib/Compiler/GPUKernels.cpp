@@ -3,19 +3,18 @@
 #include "GPUKernels.h"
 #include "ObjectCode.h"
 #include "Threads.h"
-
 #include "fp8-c/Runtime.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Support/ElementTypes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/SHA256.h"
-#include <array>
 #include <atomic>
 #include <optional>
 
@@ -24,9 +23,17 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Returns the fields of an fp8_gpu_dot: four of 64 bits, then those of 32
-/// bits.
-std::array<int64_t, 11> numbersOf(const fp8_gpu_dot &dot) {
+/// A number of a structure of the runtime. It is as wide as its C++ type, so
+/// that the layouts cannot differ.
+struct Field {
+  Field(int32_t value) : bits(32), value(value) {}
+  Field(int64_t value) : bits(64), value(value) {}
+
+  unsigned bits;
+  int64_t value;
+};
+
+SmallVector<Field> fieldsOf(const fp8_gpu_dot &dot) {
   return {dot.rows,
           dot.columns,
           dot.depth,
@@ -40,120 +47,126 @@ std::array<int64_t, 11> numbersOf(const fp8_gpu_dot &dot) {
           dot.fast_accumulation};
 }
 
-/// Returns the fields of an fp8_gpu_tensor_map: `narrow` of them, then
-/// `wide`, then `box` have 32, 64 and 32 bits.
-struct TensorMapFields {
-  static constexpr unsigned narrow = 4, wide = 2 * FP8_GPU_MAP_DIMS - 1,
-                            box = FP8_GPU_MAP_DIMS;
-  SmallVector<int64_t> numbers;
+SmallVector<Field> fieldsOf(const fp8_gpu_tensor_map &map) {
+  SmallVector<Field> fields{map.operand, map.dtype, map.rank, map.swizzle};
+  llvm::append_range(fields, map.sizes);
+  llvm::append_range(fields, map.strides);
+  llvm::append_range(fields, map.box);
+  return fields;
+}
 
-  explicit TensorMapFields(TensorMapAttr map) {
-    auto add = [&](ArrayRef<int64_t> values, size_t count) {
-      llvm::append_range(numbers, values);
-      numbers.append(count - values.size(), 0);
-    };
-    add({map.getOperand(), dtypeOf(map.getElement()),
-         static_cast<int64_t>(map.getSizes().size()), map.getSwizzle()},
-        narrow);
-    add(map.getSizes(), FP8_GPU_MAP_DIMS);
-    add(map.getStrides(), FP8_GPU_MAP_DIMS - 1);
-    add(map.getBox(), box);
-  }
-};
+/// Returns a map as the runtime takes it: 0 for dimensions that it lacks.
+fp8_gpu_tensor_map mapOf(TensorMapAttr attr) {
+  fp8_gpu_tensor_map map = {};
+  map.operand = attr.getOperand();
+  map.dtype = dtypeOf(attr.getElement());
+  map.rank = attr.getSizes().size();
+  map.swizzle = attr.getSwizzle();
+  llvm::copy(attr.getSizes(), map.sizes);
+  llvm::copy(attr.getStrides(), map.strides);
+  llvm::copy(attr.getBox(), map.box);
+  return map;
+}
 
 /// A kernel as described to the runtime.
 struct Kernel {
   std::string name; // in the image
   std::string image;
-  int64_t threads = 0, sharedBytes = 0, operands = 0, loops = 0,
-          scratchBytes = 0, takesSets = 0;
+  int32_t threads = 0, sharedBytes = 0, operands = 0, loops = 0;
+  int64_t scratchBytes = 0;
+  int32_t takesSets = 0;
   /// The dot that cuBLASLt computes instead of an image.
   std::optional<fp8_gpu_dot> dot;
-  SmallVector<TensorMapFields> maps;
+  SmallVector<fp8_gpu_tensor_map> maps;
 
   /// Returns a symbol with a hash of all fields.
   std::string symbol() const {
     llvm::SHA256 hash;
+    auto add = [&](ArrayRef<Field> fields) {
+      for (const Field &field : fields)
+        hash.update(llvm::utostr(field.value) + ",");
+    };
     hash.update(name);
-    for (int64_t number :
-         {threads, sharedBytes, operands, loops, scratchBytes, takesSets})
-      hash.update(llvm::utostr(number) + ",");
+    add({threads, sharedBytes, operands, loops, scratchBytes, takesSets});
     hash.update(image);
     if (dot)
-      for (int64_t number : numbersOf(*dot))
-        hash.update(llvm::utostr(number) + ",");
-    for (const TensorMapFields &map : maps)
-      for (int64_t number : map.numbers)
-        hash.update(llvm::utostr(number) + ",");
+      add(fieldsOf(*dot));
+    for (const fp8_gpu_tensor_map &map : maps)
+      add(fieldsOf(map));
     return "fp8_gpu_kernel_" +
            llvm::toHex(hash.final(), /*LowerCase=*/true).substr(0, 32);
   }
 };
 
+/// Builds a module with constant structures of the runtime.
+class ConstantBuilder {
+public:
+  explicit ConstantBuilder(StringRef name) : module(name, context) {}
+
+  /// Defines `symbol` as an fp8_gpu_kernel.
+  void define(const Kernel &kernel, StringRef symbol);
+
+  llvm::LLVMContext context;
+  llvm::Module module;
+
+private:
+  llvm::Constant *number(Field field) {
+    return llvm::ConstantInt::get(llvm::IntegerType::get(context, field.bits),
+                                  field.value);
+  }
+  llvm::Constant *structure(ArrayRef<Field> fields) {
+    return llvm::ConstantStruct::getAnon(llvm::map_to_vector(
+        fields, [&](const Field &field) { return number(field); }));
+  }
+  llvm::GlobalVariable *addressOf(llvm::Constant *value) {
+    return new llvm::GlobalVariable(module, value->getType(), true,
+                                    llvm::GlobalValue::PrivateLinkage, value);
+  }
+  /// Returns the address of a copy of `text` with a terminating zero.
+  llvm::Constant *textOf(StringRef text) {
+    llvm::GlobalVariable *global =
+        addressOf(llvm::ConstantDataArray::getString(context, text));
+    global->setAlignment(llvm::Align(64));
+    return global;
+  }
+  llvm::Constant *mapsOf(const Kernel &kernel);
+};
+
+llvm::Constant *ConstantBuilder::mapsOf(const Kernel &kernel) {
+  auto maps =
+      llvm::map_to_vector(kernel.maps, [&](const fp8_gpu_tensor_map &map) {
+        return structure(fieldsOf(map));
+      });
+  return addressOf(llvm::ConstantArray::get(
+      llvm::ArrayType::get(maps.front()->getType(), maps.size()), maps));
+}
+
+void ConstantBuilder::define(const Kernel &kernel, StringRef symbol) {
+  llvm::Constant *none =
+      llvm::ConstantPointerNull::get(llvm::PointerType::get(context, 0));
+  llvm::Constant *dot =
+      kernel.dot ? addressOf(structure(fieldsOf(*kernel.dot))) : none;
+  llvm::Constant *maps = kernel.maps.empty() ? none : mapsOf(kernel);
+  llvm::Constant *name = textOf(kernel.name);
+  // PTX is text; the driver needs a terminating zero.
+  llvm::Constant *image = kernel.dot ? none : textOf(kernel.image);
+  auto size = [&](size_t size) { return number(static_cast<int64_t>(size)); };
+  llvm::Constant *value = llvm::ConstantStruct::getAnon(
+      {name, image, size(kernel.image.size()), number(kernel.threads),
+       number(kernel.sharedBytes), number(kernel.operands),
+       number(kernel.loops), number(kernel.scratchBytes), dot,
+       number(kernel.takesSets), maps, size(kernel.maps.size())});
+  new llvm::GlobalVariable(module, value->getType(), true,
+                           llvm::GlobalValue::ExternalLinkage, value, symbol);
+}
+
 /// Emits an object that defines `kernel` as an fp8_gpu_kernel.
 llvm::Expected<std::string> describe(const Kernel &kernel,
                                      const std::string &symbol,
                                      const CodeTarget &host) {
-  llvm::LLVMContext context;
-  llvm::Module module(symbol, context);
-  llvm::Type *pointer = llvm::PointerType::get(context, 0);
-  llvm::Type *i64 = llvm::Type::getInt64Ty(context);
-  llvm::Type *i32 = llvm::Type::getInt32Ty(context);
-  auto bytes = [&](StringRef text, bool isText) -> llvm::Constant * {
-    auto *data = llvm::ConstantDataArray::getString(context, text, isText);
-    auto *global = new llvm::GlobalVariable(
-        module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data);
-    global->setAlignment(llvm::Align(64));
-    return global;
-  };
-  llvm::Constant *none =
-      llvm::ConstantPointerNull::get(llvm::PointerType::get(context, 0));
-  llvm::Constant *dot = none;
-  if (kernel.dot) {
-    std::vector<llvm::Constant *> numbers;
-    for (auto [i, number] : llvm::enumerate(numbersOf(*kernel.dot)))
-      numbers.push_back(llvm::ConstantInt::get(i < 4 ? i64 : i32, number));
-    auto *value = llvm::ConstantStruct::getAnon(numbers);
-    dot = new llvm::GlobalVariable(module, value->getType(), true,
-                                   llvm::GlobalValue::PrivateLinkage, value);
-  }
-  llvm::Constant *maps = none;
-  if (!kernel.maps.empty()) {
-    std::vector<llvm::Constant *> all;
-    for (const TensorMapFields &map : kernel.maps) {
-      std::vector<llvm::Constant *> numbers;
-      for (auto [i, number] : llvm::enumerate(map.numbers)) {
-        bool isWide = i >= map.narrow && i < map.narrow + map.wide;
-        numbers.push_back(llvm::ConstantInt::get(isWide ? i64 : i32, number));
-      }
-      all.push_back(llvm::ConstantStruct::getAnon(numbers));
-    }
-    auto *value = llvm::ConstantArray::get(
-        llvm::ArrayType::get(all.front()->getType(), all.size()), all);
-    maps = new llvm::GlobalVariable(module, value->getType(), true,
-                                    llvm::GlobalValue::PrivateLinkage, value);
-  }
-  // PTX is text; the driver needs a terminating zero.
-  std::vector<llvm::Constant *> fields = {
-      bytes(kernel.name, true),
-      kernel.dot ? none : bytes(kernel.image, true),
-      llvm::ConstantInt::get(i64, kernel.image.size()),
-      llvm::ConstantInt::get(i32, kernel.threads),
-      llvm::ConstantInt::get(i32, kernel.sharedBytes),
-      llvm::ConstantInt::get(i32, kernel.operands),
-      llvm::ConstantInt::get(i32, kernel.loops),
-      llvm::ConstantInt::get(i64, kernel.scratchBytes),
-      dot,
-      llvm::ConstantInt::get(i32, kernel.takesSets),
-      maps,
-      llvm::ConstantInt::get(i64, kernel.maps.size())};
-  auto *type =
-      llvm::StructType::get(context, {pointer, pointer, i64, i32, i32, i32, i32,
-                                      i64, pointer, i32, pointer, i64});
-  new llvm::GlobalVariable(module, type, true,
-                           llvm::GlobalValue::ExternalLinkage,
-                           llvm::ConstantStruct::get(type, fields), symbol);
-  return emitObject(module, host);
+  ConstantBuilder builder(symbol);
+  builder.define(kernel, symbol);
+  return emitObject(builder.module, host);
 }
 
 /// Describes the dot that cuBLASLt computes.
@@ -197,8 +210,7 @@ LogicalResult describeModule(gpu::GPUModuleOp gpu, Kernel &kernel) {
   kernel.threads = launch.getThreads();
   kernel.sharedBytes = launch.getDynamicShared();
   kernel.scratchBytes = launch.getScratch();
-  for (TensorMapAttr map : launch.getMaps())
-    kernel.maps.emplace_back(map);
+  llvm::append_range(kernel.maps, llvm::map_range(launch.getMaps(), mapOf));
   // A kernel with scratch memory has its address as an additional parameter,
   // and then its tensor maps; one whose operands move also has counters and
   // strides.

@@ -1,7 +1,8 @@
 //===- Program.cpp - Compilation of a whole program -----------------------===//
 
 #include "fp8/Compiler/Program.h"
-#include "ObjectCode.h"
+#include "SourceFile.h"
+#include "Stopwatch.h"
 #include "Threads.h"
 #include "fp8/Codegen/GPUObject/Object.h"
 #include "fp8/Codegen/Target.h"
@@ -11,30 +12,13 @@
 #include "fp8/Support/Recipe.h"
 
 #include "mlir/IR/Diagnostics.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/SourceMgr.h"
-#include <chrono>
 
 using namespace mlir;
 using namespace mlir::fp8;
 
 namespace {
-
-/// Measures the seconds since its construction.
-class Stopwatch {
-public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                         begin)
-        .count();
-  }
-
-private:
-  std::chrono::steady_clock::time_point begin =
-      std::chrono::steady_clock::now();
-};
 
 /// Records the warnings that are emitted during its lifetime; they are shown,
 /// too.
@@ -76,34 +60,6 @@ void repeat(const CompilerWarning &warning, MLIRContext &context) {
   for (const std::string &note : warning.notes)
     diagnostic.attachNote(loc) << note;
 }
-
-/// A file that is read once, so that its hash matches the compiled bytes.
-class SourceFile {
-public:
-  static FailureOr<SourceFile> read(StringRef file, MLIRContext &context) {
-    auto buffer = llvm::MemoryBuffer::getFile(file);
-    if (!buffer)
-      return emitError(UnknownLoc::get(&context))
-             << "cannot read '" << file << "': " << buffer.getError().message();
-    return SourceFile(std::move(*buffer));
-  }
-
-  std::string digest() const { return CacheKey().add(text()).digest(); }
-  StringRef text() const { return buffer->getBuffer(); }
-
-  OwningOpRef<ModuleOp> parse(MLIRContext &context) {
-    llvm::SourceMgr sources;
-    sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(*buffer),
-                               llvm::SMLoc());
-    return parseSourceFile<ModuleOp>(sources, &context);
-  }
-
-private:
-  explicit SourceFile(std::unique_ptr<llvm::MemoryBuffer> buffer)
-      : buffer(std::move(buffer)) {}
-
-  std::unique_ptr<llvm::MemoryBuffer> buffer;
-};
 
 std::string printed(const Recipe &recipe) {
   std::string text;

@@ -1,11 +1,11 @@
 //===- RunStage.cpp - One stage of a compilation --------------------------===//
 
 #include "RunStage.h"
+#include "Stopwatch.h"
 #include "fp8/Support/OutputFile.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include <chrono>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -14,7 +14,7 @@ LogicalResult fp8::runStage(ModuleOp module, const CompileOptions &options,
                             StringRef stage, double &seconds,
                             function_ref<void(OpPassManager &)> build,
                             StageInput input) {
-  auto begin = std::chrono::steady_clock::now();
+  Stopwatch watch;
   PassManager pm(module.getContext());
   pm.enableVerifier(false);
   build(pm);
@@ -22,9 +22,7 @@ LogicalResult fp8::runStage(ModuleOp module, const CompileOptions &options,
   LogicalResult result = pm.run(module);
   if (succeeded(result))
     result = verifyStage(module, stage);
-  seconds +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-          .count();
+  seconds += watch.seconds();
   if (options.dumpDir.empty() || failed(result))
     return result;
   SmallString<128> path(options.dumpDir);
