@@ -3,24 +3,16 @@
 #include "ObjectCode.h"
 #include "KernelCache.h"
 #include "Threads.h"
+#include "UnitCompiler.h"
+#include "fp8/Codegen/Passes.h"
 #include "fp8/Codegen/Target.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Support/StructuralHash.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
-#include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
-#include "llvm/CodeGen/MachineModuleInfo.h"
-#include "llvm/CodeGen/Passes.h"
-#include "llvm/CodeGen/TargetPassConfig.h"
-#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
-#include "llvm/IR/LegacyPassManager.h"
-#include "llvm/IR/Module.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Target/TargetMachine.h"
 #include <atomic>
 
 using namespace mlir;
@@ -36,196 +28,72 @@ struct Unit {
   SmallVector<std::string, 1> kernels;
 };
 
-/// Makes each function with a body a unit of its own, so that units compile in
-/// parallel. The entry, with the operand tables, is the last one.
-SmallVector<Unit> splitUnits(ModuleOp module) {
-  OpBuilder builder(module.getContext());
-  SymbolTable symbols(module);
-  SmallVector<Unit> units;
-  for (auto func : module.getOps<LLVM::LLVMFuncOp>()) {
-    if (func.isExternal() || !func->hasAttr(FP8Dialect::kTaskAttrName))
-      continue;
-    OwningOpRef<ModuleOp> unit(ModuleOp::create(func.getLoc()));
-    builder.setInsertionPointToEnd(unit->getBody());
-    // The wrapper and the kernel that it calls.
-    SmallVector<std::string, 1> kernels;
-    func.walk([&](LLVM::CallOp call) {
-      auto kernel =
-          symbols.lookup<LLVM::LLVMFuncOp>(call.getCalleeAttr().getAttr());
-      auto copy = cast<LLVM::LLVMFuncOp>(builder.clone(*kernel));
-      copy.setLinkage(LLVM::Linkage::Internal);
-      kernels.push_back(kernel.getName().str());
-    });
-    builder.clone(*func);
-    units.push_back(
-        {std::move(unit), func.getName().str(), std::move(kernels)});
-  }
-  OwningOpRef<ModuleOp> unit(ModuleOp::create(module.getLoc()));
-  builder.setInsertionPointToEnd(unit->getBody());
-  auto entry = symbols.lookup<LLVM::LLVMFuncOp>("fp8_entry");
-  // Constants are not part of it: the runtime has their bytes.
-  SetVector<Operation *> addressed;
+/// Makes a unit of the wrapper of a kernel and the kernel that it calls.
+Unit makeKernelUnit(LLVM::LLVMFuncOp wrapper, const SymbolTable &symbols) {
+  Unit unit{ModuleOp::create(wrapper.getLoc()), wrapper.getName().str(), {}};
+  auto builder = OpBuilder::atBlockEnd(unit.module->getBody());
+  wrapper.walk([&](LLVM::CallOp call) {
+    auto kernel =
+        symbols.lookup<LLVM::LLVMFuncOp>(call.getCalleeAttr().getAttr());
+    auto copy = cast<LLVM::LLVMFuncOp>(builder.clone(*kernel));
+    copy.setLinkage(LLVM::Linkage::Internal);
+    unit.kernels.push_back(kernel.getName().str());
+  });
+  builder.clone(*wrapper);
+  return unit;
+}
+
+/// Returns what the entry and its tables refer to: globals and functions.
+/// Constants are not among them: the runtime has their bytes.
+SetVector<Operation *> symbolsOf(LLVM::LLVMFuncOp entry,
+                                 const SymbolTable &symbols) {
+  SetVector<Operation *> found;
   auto collect = [&](Operation *op) {
     op->walk([&](LLVM::AddressOfOp address) {
-      addressed.insert(symbols.lookup(address.getGlobalName()));
+      found.insert(symbols.lookup(address.getGlobalName()));
     });
   };
   collect(entry);
   // The description of a collective refers to its label.
-  for (unsigned i = 0; i < addressed.size(); ++i)
-    if (isa<LLVM::GlobalOp>(addressed[i]))
-      collect(addressed[i]);
-  for (Operation *global : addressed)
-    if (isa<LLVM::GlobalOp>(global))
-      builder.clone(*global);
-  builder.clone(*entry);
-  auto declare = [&](Operation *op) {
-    if (auto callee = dyn_cast_or_null<LLVM::LLVMFuncOp>(op))
-      LLVM::LLVMFuncOp::create(builder, callee.getLoc(), callee.getName(),
-                               callee.getFunctionType());
-  };
-  llvm::for_each(addressed, declare);
-  for (const char *name : {"fp8_launch",
-                           "fp8_operand",
-                           "fp8_read",
-                           "fp8_write",
-                           "fp8_all_reduce_start",
-                           "fp8_wait",
-                           "fp8_rank",
-                           "fp8_num_ranks",
-                           "fp8_owns",
-                           "fp8_exchange_start",
-                           "fp8_loop",
-                           "fp8_keep",
-                           "fp8_branch",
-                           "fp8_while",
-                           "fp8_end",
-                           "fp8_launch_moving",
-                           "fp8_write_moving",
-                           "fp8_launch_owned",
-                           "fp8_launch_sets",
-                           "fp8_order",
-                           "fp8_fetch"})
-    declare(symbols.lookup(name));
-  units.push_back({std::move(unit), entry.getName().str(), {}});
-  return units;
+  for (unsigned i = 0; i < found.size(); ++i)
+    if (isa<LLVM::GlobalOp>(found[i]))
+      collect(found[i]);
+  entry.walk([&](LLVM::CallOp call) {
+    if (auto callee = call.getCallee())
+      found.insert(symbols.lookup(*callee));
+  });
+  return found;
 }
 
-/// The passes that the code still needs: most kernels come as loops over
-/// vectors, whose addresses and invariants have to be simplified; sums by index
-/// come as loops over elements. The default O2 pipeline takes more than twice
-/// as long, for code that is no faster. It lacks `indvars` and full unrolling
-/// on purpose: register tiles come unrolled, and these passes cost compile time
-/// without making a step faster.
-constexpr llvm::StringLiteral kPasses =
-    "function(early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
-    "loop-mssa(loop-rotate,licm),gvn,loop-vectorize,loop-mssa(licm),"
-    "instcombine<no-verify-fixpoint>,simplifycfg)";
+/// Makes a unit of the entry, with its tables and declarations of what it calls
+/// and launches.
+Unit makeScheduleUnit(ModuleOp module, const SymbolTable &symbols) {
+  auto entry = symbols.lookup<LLVM::LLVMFuncOp>(kEntryName);
+  Unit unit{ModuleOp::create(module.getLoc()), entry.getName().str(), {}};
+  auto builder = OpBuilder::atBlockEnd(unit.module->getBody());
+  SetVector<Operation *> used = symbolsOf(entry, symbols);
+  for (Operation *op : used)
+    if (isa<LLVM::GlobalOp>(op))
+      builder.clone(*op);
+  builder.clone(*entry);
+  for (Operation *op : used)
+    if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op))
+      LLVM::LLVMFuncOp::create(builder, function.getLoc(), function.getName(),
+                               function.getFunctionType());
+  return unit;
+}
 
-/// Compiles modules one after another. Creates its passes once, because that
-/// takes longer than running them on a small kernel.
-class UnitCompiler {
-public:
-  static llvm::Expected<std::unique_ptr<UnitCompiler>>
-  create(llvm::orc::JITTargetMachineBuilder builder, bool optimize) {
-    auto machine = builder.createTargetMachine();
-    if (!machine)
-      return machine.takeError();
-    std::unique_ptr<UnitCompiler> compiler(
-        new UnitCompiler(std::move(*machine)));
-    if (optimize)
-      if (llvm::Error error = compiler->makePipeline())
-        return std::move(error);
-    if (!compiler->makeCodegen())
-      return llvm::createStringError("the target cannot emit object files");
-    return compiler;
-  }
-
-  /// Returns the object of a module in the LLVM dialect.
-  llvm::Expected<std::string> compile(ModuleOp unit) {
-    std::unique_ptr<llvm::Module> module =
-        translateModuleToLLVMIR(unit, context);
-    if (!module)
-      return llvm::createStringError("translation to LLVM IR failed");
-    setTarget(*module);
-    for (llvm::Function &function : *module) {
-      function.addFnAttr("target-cpu", machine->getTargetCPU());
-      function.addFnAttr("target-features", machine->getTargetFeatureString());
-      // The vectors already have the intended width.
-      function.addFnAttr("prefer-vector-width", "512");
-      function.addFnAttr(llvm::Attribute::NoUnwind);
-    }
-    if (!pipeline.isEmpty()) {
-      pipeline.run(*module, mam);
-      mam.clear();
-      cgam.clear();
-      fam.clear();
-      lam.clear();
-    }
-    return emit(*module);
-  }
-
-  /// Returns the object of a module, without optimization passes.
-  std::string emit(llvm::Module &module) {
-    setTarget(module);
-    object.clear();
-    codegen.run(module);
-    return object.str().str();
-  }
-
-private:
-  explicit UnitCompiler(std::unique_ptr<llvm::TargetMachine> machine)
-      : machine(std::move(machine)), stream(object) {}
-
-  void setTarget(llvm::Module &module) {
-    module.setDataLayout(machine->createDataLayout());
-    module.setTargetTriple(machine->getTargetTriple());
-  }
-
-  /// Adds the passes of `TargetMachine::addPassesToEmitFile` without those that
-  /// schedule machine instructions: they take a twelfth of the compile time of
-  /// a step and make no kernel faster, since CPUs execute out of order.
-  bool makeCodegen() {
-    auto &target = static_cast<llvm::CodeGenTargetMachineImpl &>(*machine);
-    llvm::TargetPassConfig *config = target.createPassConfig(codegen);
-    config->disablePass(&llvm::MachineSchedulerID);
-    config->disablePass(&llvm::PostRASchedulerID);
-    auto *info = new llvm::MachineModuleInfoWrapperPass(&target);
-    codegen.add(config);
-    codegen.add(info);
-    if (config->addISelPasses())
-      return false;
-    config->addMachinePasses();
-    config->setInitialized();
-    if (target.addAsmPrinter(codegen, stream, nullptr,
-                             llvm::CodeGenFileType::ObjectFile,
-                             info->getMMI().getContext()))
-      return false;
-    codegen.add(llvm::createFreeMachineFunctionPass());
-    return true;
-  }
-
-  llvm::Error makePipeline() {
-    llvm::PassBuilder passes(machine.get());
-    passes.registerModuleAnalyses(mam);
-    passes.registerCGSCCAnalyses(cgam);
-    passes.registerFunctionAnalyses(fam);
-    passes.registerLoopAnalyses(lam);
-    passes.crossRegisterProxies(lam, fam, cgam, mam);
-    return passes.parsePassPipeline(pipeline, kPasses);
-  }
-
-  std::unique_ptr<llvm::TargetMachine> machine;
-  llvm::LLVMContext context;
-  llvm::LoopAnalysisManager lam;
-  llvm::FunctionAnalysisManager fam;
-  llvm::CGSCCAnalysisManager cgam;
-  llvm::ModuleAnalysisManager mam;
-  llvm::ModulePassManager pipeline;
-  llvm::SmallString<0> object;
-  llvm::raw_svector_ostream stream;
-  llvm::legacy::PassManager codegen;
-};
+/// Makes each function with a body a unit of its own, so that units compile in
+/// parallel. The entry, with the operand tables, is the last one.
+SmallVector<Unit> splitUnits(ModuleOp module) {
+  SymbolTable symbols(module);
+  SmallVector<Unit> units;
+  for (auto func : module.getOps<LLVM::LLVMFuncOp>())
+    if (!func.isExternal() && func->hasAttr(FP8Dialect::kTaskAttrName))
+      units.push_back(makeKernelUnit(func, symbols));
+  units.push_back(makeScheduleUnit(module, symbols));
+  return units;
+}
 
 /// Compiles a schedule without optimization.
 llvm::Expected<std::string>
@@ -305,22 +173,6 @@ SmallVector<size_t> largestFirst(ArrayRef<Unit> units) {
   return llvm::to_vector(llvm::make_second_range(sizes));
 }
 
-/// Returns LLVM's target machine builder for `target`.
-llvm::orc::JITTargetMachineBuilder
-makeTargetMachineBuilder(const CodeTarget &target, bool optimize) {
-  initializeTargets();
-  llvm::orc::JITTargetMachineBuilder builder((llvm::Triple(target.triple)));
-  SmallVector<StringRef> features;
-  StringRef(target.features).split(features, ',', -1, /*KeepEmpty=*/false);
-  builder.setCPU(target.cpu);
-  builder.addFeatures(
-      std::vector<std::string>(features.begin(), features.end()));
-  builder.setCodeGenOptLevel(optimize ? llvm::CodeGenOptLevel::Default
-                                      : llvm::CodeGenOptLevel::None);
-  builder.setRelocationModel(llvm::Reloc::PIC_);
-  return builder;
-}
-
 /// Returns the object of a unit that need not be compiled, because a declared
 /// kernel has the same code or the cache has it.
 std::optional<ObjectCode> findObject(const Unit &unit,
@@ -357,6 +209,96 @@ std::vector<ObjectCode> inModuleOrder(ModuleOp module,
   return objects;
 }
 
+/// Returns the objects of declared kernels by symbol, and adds their symbols to
+/// `names`.
+llvm::StringMap<ObjectCode> knownObjects(KernelCache *kernels,
+                                         llvm::StringMap<std::string> &names) {
+  llvm::StringMap<ObjectCode> known;
+  if (!kernels)
+    return known;
+  for (const auto &kernel : kernels->getKnown()) {
+    names[kernel.first()] = kernel.second.symbol;
+    known[kernel.second.symbol] = kernel.second;
+  }
+  return known;
+}
+
+/// Lets the module's dialects be translated to LLVM IR.
+void registerTranslations(ModuleOp module) {
+  DialectRegistry registry;
+  registerAllToLLVMIRTranslations(registry);
+  module.getContext()->appendDialectRegistry(registry);
+  module.getContext()->loadAllAvailableDialects();
+}
+
+/// Compiles the units of one function on several threads.
+class ObjectMaker {
+public:
+  ObjectMaker(ArrayRef<Unit> units, CPUTargetAttr target, bool optimize,
+              KernelCache *kernels, const llvm::StringMap<ObjectCode> &known)
+      : units(units), optimize(optimize), kernels(kernels), known(known),
+        builder(makeTargetMachineBuilder(CodeTarget::of(target), optimize)),
+        scheduleBuilder(makeTargetMachineBuilder(CodeTarget::of(target),
+                                                 /*optimize=*/false)),
+        order(largestFirst(units)), objects(units.size()),
+        errors(units.size()) {}
+
+  llvm::Expected<std::vector<ObjectCode>> run(unsigned threads) {
+    runOnThreads(threads, [&] { work(); });
+    for (const std::string &error : errors)
+      if (!error.empty())
+        return llvm::createStringError(error);
+    return std::move(objects);
+  }
+
+private:
+  /// Compiles units until none is left.
+  void work() {
+    auto compiler = UnitCompiler::create(builder, optimize);
+    for (size_t i; (i = next++) < order.size();) {
+      size_t index = order[i];
+      auto object = makeObject(index, compiler ? compiler->get() : nullptr);
+      if (object)
+        objects[index] = std::move(*object);
+      else
+        errors[index] = llvm::toString(object.takeError());
+    }
+    if (!compiler)
+      llvm::consumeError(compiler.takeError());
+  }
+
+  llvm::Expected<ObjectCode> makeObject(size_t index, UnitCompiler *compiler) {
+    const Unit &unit = units[index];
+    if (auto object = findObject(unit, known, kernels))
+      return std::move(*object);
+    if (!compiler)
+      return llvm::createStringError("no target machine for this processor");
+    auto bytes = index + 1 < units.size()
+                     ? compiler->compile(*unit.module)
+                     : compileSchedule(*unit.module, scheduleBuilder);
+    if (!bytes)
+      return bytes.takeError();
+    ObjectCode object{unit.symbol, std::move(*bytes)};
+    if (kernels)
+      for (const std::string &kernel : unit.kernels)
+        kernels->write(kernel, object);
+    return object;
+  }
+
+  ArrayRef<Unit> units;
+  bool optimize;
+  KernelCache *kernels;
+  const llvm::StringMap<ObjectCode> &known;
+  llvm::orc::JITTargetMachineBuilder builder;
+  /// A schedule is long and runs once per step; LLVM's scheduling and register
+  /// allocation take more than linear time on it.
+  llvm::orc::JITTargetMachineBuilder scheduleBuilder;
+  SmallVector<size_t> order;
+  std::vector<ObjectCode> objects;
+  std::vector<std::string> errors;
+  std::atomic<size_t> next{0};
+};
+
 } // namespace
 
 llvm::Expected<std::string> fp8::emitObject(llvm::Module &module,
@@ -371,71 +313,20 @@ llvm::Expected<std::string> fp8::emitObject(llvm::Module &module,
 FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
                                                unsigned threads, bool optimize,
                                                KernelCache *kernels) {
-  auto fail = [&](llvm::Error error) -> FailureOr<CompiledObjects> {
-    emitError(module.getLoc())
-        << "code generation failed: " << llvm::toString(std::move(error));
-    return failure();
-  };
-  DialectRegistry registry;
-  registerAllToLLVMIRTranslations(registry);
-  module.getContext()->appendDialectRegistry(registry);
-  module.getContext()->loadAllAvailableDialects();
-
+  registerTranslations(module);
   FailureOr<CPUTargetAttr> target = targetOf(module);
   if (failed(target))
     return failure();
-  llvm::orc::JITTargetMachineBuilder builder =
-      makeTargetMachineBuilder(CodeTarget::of(*target), optimize);
-  // A schedule is long and runs once per step; LLVM's scheduling and register
-  // allocation take more than linear time on it.
-  llvm::orc::JITTargetMachineBuilder scheduleBuilder =
-      makeTargetMachineBuilder(CodeTarget::of(*target), /*optimize=*/false);
   SmallVector<Unit> units = splitUnits(module);
-  llvm::StringMap<std::string> names;
-  llvm::StringMap<ObjectCode> known; // by symbol
-  if (kernels)
-    for (const auto &kernel : kernels->getKnown()) {
-      names[kernel.first()] = kernel.second.symbol;
-      known[kernel.second.symbol] = kernel.second;
-    }
+  llvm::StringMap<std::string> names; // of the objects of functions
+  llvm::StringMap<ObjectCode> known = knownObjects(kernels, names);
   nameByContents(units, names);
-  std::vector<ObjectCode> objects(units.size());
-  std::vector<std::string> errors(units.size());
-  SmallVector<size_t> order = largestFirst(units);
-  std::atomic<size_t> next(0);
-  auto work = [&] {
-    auto compiler = UnitCompiler::create(builder, optimize);
-    for (size_t i; (i = next++) < order.size();) {
-      size_t index = order[i];
-      const Unit &unit = units[index];
-      if (auto object = findObject(unit, known, kernels)) {
-        objects[index] = std::move(*object);
-        continue;
-      }
-      if (!compiler) {
-        errors[index] = "no target machine for this processor";
-        continue;
-      }
-      auto object = index + 1 < units.size()
-                        ? (*compiler)->compile(*unit.module)
-                        : compileSchedule(*unit.module, scheduleBuilder);
-      if (!object) {
-        errors[index] = llvm::toString(object.takeError());
-        continue;
-      }
-      objects[index] = {unit.symbol, std::move(*object)};
-      if (kernels)
-        for (const std::string &kernel : unit.kernels)
-          kernels->write(kernel, objects[index]);
-    }
-    if (!compiler)
-      llvm::consumeError(compiler.takeError());
-  };
-  runOnThreads(threads, work);
-  for (const std::string &error : errors)
-    if (!error.empty())
-      return fail(llvm::createStringError(error));
-  for (ObjectCode &object : objects)
+  auto objects =
+      ObjectMaker(units, *target, optimize, kernels, known).run(threads);
+  if (!objects)
+    return emitError(module.getLoc())
+           << "code generation failed: " << llvm::toString(objects.takeError());
+  for (ObjectCode &object : *objects)
     known[object.symbol] = std::move(object);
   return CompiledObjects{
       inModuleOrder(module, names, units.back().symbol, std::move(known)),

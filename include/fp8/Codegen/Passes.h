@@ -20,6 +20,10 @@ inline constexpr llvm::StringLiteral kScratchBytesAttr =
     FP8Dialect::kScratchBytesAttrName;
 inline constexpr llvm::StringLiteral kTasksAttr = FP8Dialect::kTasksAttrName;
 
+/// The function that fp8-lower-schedule makes of a schedule. If that has an
+/// `fp8.entry`, an underscore and its value follow.
+inline constexpr llvm::StringLiteral kEntryName = "fp8_entry";
+
 /// The suffix of the symbol that describes a GPU kernel to the runtime; the
 /// kernel's name precedes it.
 inline constexpr llvm::StringLiteral kGPUKernelSuffix = "_gpu";

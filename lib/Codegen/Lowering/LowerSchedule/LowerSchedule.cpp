@@ -746,7 +746,7 @@ void ScheduleLowering::becomeFunction() {
 
 std::string ScheduleLowering::entryName() {
   auto entry = schedule->getAttrOfType<StringAttr>(FP8Dialect::kEntryAttrName);
-  return entry ? "fp8_entry_" + entry.str() : "fp8_entry";
+  return entry ? (kEntryName + "_" + entry.getValue()).str() : kEntryName.str();
 }
 
 LLVM::LLVMFuncOp ScheduleLowering::runtimeFunction(StringRef name, Type result,
