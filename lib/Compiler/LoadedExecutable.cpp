@@ -41,27 +41,10 @@ llvm::Error LoadedExecutable::link() {
         llvm::orc::ExecutorAddr::fromPtr(function),
         llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
   };
-  provide("fp8_launch", &fp8_launch);
-  provide("fp8_operand", &fp8_operand);
-  provide("fp8_read", &fp8_read);
-  provide("fp8_write", &fp8_write);
-  provide("fp8_all_reduce_start", &fp8_all_reduce_start);
-  provide("fp8_wait", &fp8_wait);
-  provide("fp8_rank", &fp8_rank);
-  provide("fp8_num_ranks", &fp8_num_ranks);
-  provide("fp8_owns", &fp8_owns);
-  provide("fp8_exchange_start", &fp8_exchange_start);
-  provide("fp8_loop", &fp8_loop);
-  provide("fp8_keep", &fp8_keep);
-  provide("fp8_branch", &fp8_branch);
-  provide("fp8_while", &fp8_while);
-  provide("fp8_end", &fp8_end);
-  provide("fp8_launch_moving", &fp8_launch_moving);
-  provide("fp8_launch_owned", &fp8_launch_owned);
-  provide("fp8_launch_sets", &fp8_launch_sets);
-  provide("fp8_write_moving", &fp8_write_moving);
-  provide("fp8_order", &fp8_order);
-  provide("fp8_fetch", &fp8_fetch);
+#define PROVIDE(result, field, function, parameters)                           \
+  provide(#function, &function);
+  FP8_CALLED_FUNCTIONS(PROVIDE)
+#undef PROVIDE
   llvm::orc::JITDylib &dylib = jit->getMainJITDylib();
   if (llvm::Error error =
           dylib.define(llvm::orc::absoluteSymbols(std::move(symbols))))

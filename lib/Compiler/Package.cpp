@@ -53,6 +53,24 @@ private:
   llvm::Constant *describe(const ExecutableFunction &function, bool isForGPU);
   llvm::Constant *forward(StringRef name, llvm::FunctionType *type);
 
+  /// Returns the type of a function of the runtime. They take and return
+  /// numbers of 64 bits and addresses.
+  template <typename Result, typename... Parameters>
+  llvm::FunctionType *typeOf(Result (*)(Parameters...)) {
+    return llvm::FunctionType::get(typeOf<Result>(), {typeOf<Parameters>()...},
+                                   /*isVarArg=*/false);
+  }
+  template <typename T> llvm::Type *typeOf() {
+    if constexpr (std::is_void_v<T>)
+      return builder.getVoidTy();
+    else if constexpr (std::is_pointer_v<T>)
+      return pointer;
+    else {
+      static_assert(std::is_same_v<T, int64_t>);
+      return i64;
+    }
+  }
+
   llvm::IRBuilder<> builder;
   llvm::PointerType *pointer;
   llvm::IntegerType *i64;
@@ -133,45 +151,14 @@ void PackageTable::build(const Executable &executable) {
   SmallVector<llvm::Constant *> functions;
   for (const ExecutableFunction &function : executable.functions)
     functions.push_back(describe(function, !executable.gpu.empty()));
-  auto call = [&](StringRef name, llvm::Type *result,
-                  ArrayRef<llvm::Type *> arguments) {
-    return forward(name, llvm::FunctionType::get(result, arguments,
-                                                 /*isVarArg=*/false));
-  };
-  llvm::Type *none = builder.getVoidTy();
-  // In the order of fp8_package_library.
   SmallVector<llvm::Constant *> fields = {
       builder.getInt64(FP8_ABI_VERSION),
       array(functions, functions.front()->getType()),
-      builder.getInt64(functions.size()),
-      call("fp8_launch", none,
-           {pointer, i64, pointer, i64, pointer, pointer, i64}),
-      call("fp8_operand", pointer, {pointer, i64}),
-      call("fp8_read", pointer, {pointer, i64, i64, i64}),
-      call("fp8_write", none, {pointer, i64, i64, i64, pointer}),
-      call("fp8_all_reduce_start", none,
-           {pointer, i64, pointer, i64, pointer, pointer, i64}),
-      call("fp8_wait", none, {pointer, i64}),
-      call("fp8_rank", i64, {pointer}),
-      call("fp8_num_ranks", i64, {pointer}),
-      call("fp8_owns", i64, {pointer, i64}),
-      call("fp8_exchange_start", none,
-           {pointer, i64, pointer, pointer, pointer, i64}),
-      call("fp8_loop", i64, {pointer, pointer, i64}),
-      call("fp8_keep", none, {pointer, pointer, i64, i64, i64, pointer, i64}),
-      call("fp8_branch", i64, {pointer, pointer, i64, i64, i64, i64}),
-      call("fp8_while", i64, {pointer, pointer, i64, i64, i64, i64, i64}),
-      call("fp8_end", none, {pointer}),
-      call("fp8_launch_moving", none,
-           {pointer, i64, pointer, i64, pointer, pointer, pointer, i64}),
-      call("fp8_write_moving", none,
-           {pointer, pointer, i64, i64, pointer, i64, i64, pointer}),
-      call("fp8_launch_owned", none,
-           {pointer, i64, pointer, i64, pointer, pointer, i64, i64}),
-      call("fp8_launch_sets", none,
-           {pointer, i64, pointer, i64, pointer, pointer, i64, i64}),
-      call("fp8_order", none, {pointer, i64, pointer, i64}),
-      call("fp8_fetch", none, {pointer, i64})};
+      builder.getInt64(functions.size())};
+#define FORWARD(result, field, function, parameters)                           \
+  fields.push_back(forward(#function, typeOf(&function)));
+  FP8_CALLED_FUNCTIONS(FORWARD)
+#undef FORWARD
   llvm::Constant *library = llvm::ConstantStruct::getAnon(fields);
   llvm::GlobalVariable *exported = global(library, /*isConstant=*/true);
   exported->setLinkage(llvm::GlobalValue::ExternalLinkage);

@@ -333,27 +333,10 @@ static std::map<std::string, fp8_package_code> connect(const Library &library) {
                     exported->abi));
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
-  provide(exported->launch, &fp8_launch);
-  provide(exported->operand, &fp8_operand);
-  provide(exported->read, &fp8_read);
-  provide(exported->write, &fp8_write);
-  provide(exported->all_reduce_start, &fp8_all_reduce_start);
-  provide(exported->wait, &fp8_wait);
-  provide(exported->rank, &fp8_rank);
-  provide(exported->num_ranks, &fp8_num_ranks);
-  provide(exported->owns, &fp8_owns);
-  provide(exported->exchange_start, &fp8_exchange_start);
-  provide(exported->loop, &fp8_loop);
-  provide(exported->keep, &fp8_keep);
-  provide(exported->branch, &fp8_branch);
-  provide(exported->while_body, &fp8_while);
-  provide(exported->end, &fp8_end);
-  provide(exported->launch_moving, &fp8_launch_moving);
-  provide(exported->write_moving, &fp8_write_moving);
-  provide(exported->launch_owned, &fp8_launch_owned);
-  provide(exported->launch_sets, &fp8_launch_sets);
-  provide(exported->order, &fp8_order);
-  provide(exported->fetch, &fp8_fetch);
+#define PROVIDE(result, field, function, parameters)                           \
+  provide(exported->field, &function);
+  FP8_CALLED_FUNCTIONS(PROVIDE)
+#undef PROVIDE
   std::map<std::string, fp8_package_code> code;
   for (int64_t i = 0; i < exported->num_functions; ++i)
     code[exported->functions[i].function] = exported->functions[i];
