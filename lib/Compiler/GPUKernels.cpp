@@ -228,7 +228,103 @@ LogicalResult describeModule(gpu::GPUModuleOp gpu, Kernel &kernel) {
   return success();
 }
 
+/// The image of a module, or why there is none.
+struct Image {
+  std::string bytes, error;
+  /// Not empty: why its wgmma do not overlap.
+  std::string serialized;
+};
+
+/// Compiles modules on several threads.
+std::vector<Image> compileModules(ArrayRef<gpu::GPUModuleOp> modules,
+                                  GPUTargetAttr target, GPUImage form,
+                                  unsigned threads) {
+  std::vector<Image> images(modules.size());
+  std::atomic<size_t> next(0);
+  runOnThreads(threads, [&] {
+    for (size_t i; (i = next++) < modules.size();) {
+      auto code = compileGPUModule(modules[i], target, form);
+      if (!code) {
+        images[i].error = llvm::toString(code.takeError());
+        continue;
+      }
+      images[i].bytes = std::move(code->bytes);
+      images[i].serialized = std::move(code->resources.serialized);
+    }
+  });
+  return images;
+}
+
+/// The objects of a module's kernels, to which its schedule refers.
+class KernelObjects {
+public:
+  KernelObjects(ModuleOp module, const CodeTarget &host)
+      : module(module), host(host) {}
+
+  LogicalResult add(gpu::GPUModuleOp gpu, Image image);
+  LogicalResult add(KernelOp dot);
+
+  std::vector<ObjectCode> objects;
+
+private:
+  LogicalResult addObject(Operation *op, const Kernel &kernel);
+  LogicalResult refer(const Kernel &kernel, StringRef symbol);
+
+  ModuleOp module;
+  const CodeTarget &host;
+  llvm::StringSet<> known;
+};
+
 } // namespace
+
+/// Lets the schedule refer to a kernel by the symbol of its object.
+LogicalResult KernelObjects::refer(const Kernel &kernel, StringRef symbol) {
+  auto global =
+      module.lookupSymbol<LLVM::GlobalOp>(kernel.name + kGPUKernelSuffix.str());
+  if (!global)
+    return success();
+  if (failed(SymbolTable::replaceAllSymbolUses(
+          global, StringAttr::get(module.getContext(), symbol), module)))
+    return failure();
+  if (module.lookupSymbol(symbol))
+    global.erase();
+  else
+    global.setName(symbol);
+  return success();
+}
+
+LogicalResult KernelObjects::addObject(Operation *op, const Kernel &kernel) {
+  std::string symbol = kernel.symbol();
+  if (failed(refer(kernel, symbol)))
+    return op->emitError("cannot rename the kernel");
+  if (!known.insert(symbol).second)
+    return success();
+  auto object = describe(kernel, symbol, host);
+  if (!object)
+    return op->emitError("code generation failed: ")
+           << llvm::toString(object.takeError());
+  objects.push_back({symbol, std::move(*object)});
+  return success();
+}
+
+LogicalResult KernelObjects::add(gpu::GPUModuleOp gpu, Image image) {
+  if (!image.error.empty())
+    return gpu.emitError("code generation failed: ") << image.error;
+  if (!image.serialized.empty())
+    gpu.emitWarning("this kernel takes longer than it should, since its wgmma "
+                    "do not overlap: ")
+        << image.serialized;
+  Kernel kernel;
+  kernel.image = std::move(image.bytes);
+  return success(succeeded(describeModule(gpu, kernel)) &&
+                 succeeded(addObject(gpu, kernel)));
+}
+
+LogicalResult KernelObjects::add(KernelOp dot) {
+  Kernel kernel;
+  return success(succeeded(describeDot(dot, kernel)) &&
+                 succeeded(addObject(dot, kernel)));
+}
 
 FailureOr<std::vector<ObjectCode>>
 fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
@@ -239,68 +335,19 @@ fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
   registerGPUTranslations(*module.getContext());
   module.getContext()->loadAllAvailableDialects();
   SmallVector<gpu::GPUModuleOp> modules(module.getOps<gpu::GPUModuleOp>());
-  std::vector<Kernel> kernels(modules.size());
-  std::vector<std::string> errors(modules.size()), serialized(modules.size());
-  std::atomic<size_t> next(0);
-  auto work = [&] {
-    for (size_t i; (i = next++) < modules.size();) {
-      auto code = compileGPUModule(modules[i], *target, image);
-      if (!code) {
-        errors[i] = llvm::toString(code.takeError());
-        continue;
-      }
-      kernels[i].image = std::move(code->bytes);
-      serialized[i] = std::move(code->resources.serialized);
-    }
-  };
-  runOnThreads(threads, work);
-
-  std::vector<ObjectCode> objects;
-  llvm::StringSet<> known;
-  // Gives a kernel, which the schedule refers to, its object.
-  auto add = [&](Operation *op, const Kernel &kernel) -> LogicalResult {
-    std::string symbol = kernel.symbol();
-    std::string before = kernel.name + kGPUKernelSuffix.str();
-    if (auto global = module.lookupSymbol<LLVM::GlobalOp>(before)) {
-      if (failed(SymbolTable::replaceAllSymbolUses(
-              global, StringAttr::get(module.getContext(), symbol), module)))
-        return op->emitError("cannot rename the kernel");
-      if (module.lookupSymbol(symbol))
-        global.erase();
-      else
-        global.setName(symbol);
-    }
-    if (!known.insert(symbol).second)
-      return success();
-    auto object = describe(kernel, symbol, host);
-    if (!object)
-      return op->emitError("code generation failed: ")
-             << llvm::toString(object.takeError());
-    objects.push_back({symbol, std::move(*object)});
-    return success();
-  };
-  SmallVector<KernelOp> libraryKernels(module.getOps<KernelOp>());
-  for (size_t i = 0; i < modules.size(); ++i) {
-    gpu::GPUModuleOp gpu = modules[i];
-    Kernel &kernel = kernels[i];
-    if (!errors[i].empty())
-      return gpu.emitError("code generation failed: ") << errors[i];
-    if (!serialized[i].empty())
-      gpu.emitWarning(
-          "this kernel takes longer than it should, since its wgmma "
-          "do not overlap: ")
-          << serialized[i];
-    if (failed(describeModule(gpu, kernel)) || failed(add(gpu, kernel)))
+  SmallVector<KernelOp> dots(module.getOps<KernelOp>());
+  std::vector<Image> images = compileModules(modules, *target, image, threads);
+  KernelObjects kernels(module, host);
+  for (auto [gpu, own] : llvm::zip_equal(modules, images))
+    if (failed(kernels.add(gpu, std::move(own))))
       return failure();
-  }
-  for (KernelOp op : libraryKernels) {
-    Kernel kernel;
-    if (failed(describeDot(op, kernel)) || failed(add(op, kernel)))
+  for (KernelOp dot : dots) {
+    if (failed(kernels.add(dot)))
       return failure();
-    op.erase();
+    dot.erase();
   }
   for (gpu::GPUModuleOp gpu : modules)
     gpu.erase();
   module->removeAttr(gpu::GPUDialect::getContainerModuleAttrName());
-  return objects;
+  return std::move(kernels.objects);
 }

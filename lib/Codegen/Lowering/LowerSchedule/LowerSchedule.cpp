@@ -16,6 +16,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_LOWERSCHEDULE
@@ -664,63 +665,70 @@ LogicalResult ScheduleLowering::lowerStore(memref::StoreOp store) {
 // The entry
 //===----------------------------------------------------------------------===//
 
-LogicalResult ScheduleLowering::run() {
+/// Numbers the external buffers that are constants: after the arguments.
+void ScheduleLowering::numberConstants() {
   int64_t external = schedule.getNumArguments() - 1;
   for (auto global : module.getOps<memref::GlobalOp>())
     if (auto number =
             global->getAttrOfType<IntegerAttr>(FP8Dialect::kNumberAttrName))
       constants[global.getSymName()] = external + number.getInt();
+}
 
-  Location loc = schedule.getLoc();
-  launch = runtimeFunction(
-      "fp8_launch", LLVM::LLVMVoidType::get(builder.getContext()),
-      {pointer, builder.getI64Type(), pointer, builder.getI64Type(), pointer,
-       pointer, builder.getI64Type()});
+/// Declares the functions of the runtime that most schedules call.
+void ScheduleLowering::declareRuntime() {
   Type i64 = builder.getI64Type();
+  Type none = LLVM::LLVMVoidType::get(builder.getContext());
+  launch = runtimeFunction("fp8_launch", none,
+                           {pointer, i64, pointer, i64, pointer, pointer, i64});
   if (isForGPU) {
     read = runtimeFunction("fp8_read", pointer, {pointer, i64, i64, i64});
-    write = runtimeFunction("fp8_write",
-                            LLVM::LLVMVoidType::get(builder.getContext()),
-                            {pointer, i64, i64, i64, pointer});
+    write =
+        runtimeFunction("fp8_write", none, {pointer, i64, i64, i64, pointer});
   } else {
     operand = runtimeFunction("fp8_operand", pointer, {pointer, i64});
   }
+}
 
-  step = schedule.getBody().front().addArgument(pointer, loc);
-  isDecidedOnGPU = schedule->hasAttr(FP8Dialect::kDeviceControlAttrName);
-  if (isDecidedOnGPU)
-    decideOnGPU();
+/// Lowers the launches that follow one another.
+LogicalResult ScheduleLowering::lowerRuns() {
   for (const LaunchRun &launches :
        findLaunchRuns(schedule, [&](LaunchOp op) { return isFixed(op); }))
     if (failed(lowerRun(launches)))
       return failure();
   defineKernels();
+  return success();
+}
+
+LogicalResult ScheduleLowering::lower(Operation *op) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<LaunchOp>([&](auto launch) { return lowerLaunch(launch); })
+      .Case<StartAllReduceOp, StartExchangeOp>(
+          [&](auto start) { return lowerStart(start); })
+      .Case<WaitOp>([&](auto wait) {
+        lowerWait(wait);
+        return success();
+      })
+      .Case<memref::LoadOp>([&](auto load) { return lowerLoad(load); })
+      .Case<memref::StoreOp>([&](auto store) { return lowerStore(store); })
+      .DefaultUnreachable("an op without a call");
+}
+
+/// Lowers everything else that becomes calls, in the order of the schedule.
+LogicalResult ScheduleLowering::lowerSingleOps() {
   SmallVector<Operation *> work;
   schedule.walk([&](Operation *op) {
     if (isa<LaunchOp, StartAllReduceOp, StartExchangeOp, WaitOp, memref::LoadOp,
             memref::StoreOp>(op))
       work.push_back(op);
   });
-  for (Operation *op : work) {
-    LogicalResult lowered = success();
-    if (auto launch = dyn_cast<LaunchOp>(op))
-      lowered = lowerLaunch(launch);
-    else if (auto start = dyn_cast<StartAllReduceOp>(op))
-      lowered = lowerStart(start);
-    else if (auto start = dyn_cast<StartExchangeOp>(op))
-      lowered = lowerStart(start);
-    else if (auto wait = dyn_cast<WaitOp>(op))
-      lowerWait(wait);
-    else if (auto load = dyn_cast<memref::LoadOp>(op))
-      lowered = lowerLoad(load);
-    else
-      lowered = lowerStore(cast<memref::StoreOp>(op));
-    if (failed(lowered))
+  for (Operation *op : work)
+    if (failed(lower(op)))
       return failure();
-  }
-  fetchResults();
-  // Last, because the strides of operands in loops depend on these ops.
-  schedule.walk([&](RankOp op) { lowerRank(op); });
+  return success();
+}
+
+/// Erases the ops that said where buffers are.
+void ScheduleLowering::eraseViews() {
   SmallVector<Operation *> views;
   schedule.walk([&](Operation *op) {
     // (Pointers into operand tables are views, too.)
@@ -731,6 +739,21 @@ LogicalResult ScheduleLowering::run() {
   // Erase users before their operands.
   for (Operation *view : llvm::reverse(views))
     view->erase();
+}
+
+LogicalResult ScheduleLowering::run() {
+  numberConstants();
+  declareRuntime();
+  step = schedule.getBody().front().addArgument(pointer, schedule.getLoc());
+  isDecidedOnGPU = schedule->hasAttr(FP8Dialect::kDeviceControlAttrName);
+  if (isDecidedOnGPU)
+    decideOnGPU();
+  if (failed(lowerRuns()) || failed(lowerSingleOps()))
+    return failure();
+  fetchResults();
+  // Last, because the strides of operands in loops depend on these ops.
+  schedule.walk([&](RankOp op) { lowerRank(op); });
+  eraseViews();
   becomeFunction();
   return success();
 }

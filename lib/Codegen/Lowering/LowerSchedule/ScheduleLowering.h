@@ -63,6 +63,12 @@ public:
   LogicalResult run();
 
 private:
+  void numberConstants();
+  void declareRuntime();
+  LogicalResult lowerRuns();
+  LogicalResult lower(Operation *op);
+  LogicalResult lowerSingleOps();
+  void eraseViews();
   FailureOr<OperandAddress> operandAddressOf(Value buffer);
   FailureOr<int64_t> codeOf(Value buffer);
   Operation *ifOwner(int64_t shard, Location loc);
