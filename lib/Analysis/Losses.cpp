@@ -6,6 +6,7 @@
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -22,7 +23,7 @@ unsigned SignatureAnalyzer::trainedIn(unsigned arg) {
 }
 
 /// Returns what look like gradients of an argument in the update of it.
-SmallVector<Value> SignatureAnalyzer::findGradients(unsigned arg) {
+SmallVector<Value> SignatureAnalyzer::findGradientsOf(unsigned arg) {
   SmallVector<Value> found;
   Gradients::Factors partners = gradients.partnersOf(argument(arg));
   if (!partners.empty())
@@ -66,9 +67,8 @@ bool SignatureAnalyzer::isUpdatedBy(unsigned arg,
   });
 }
 
-/// Finds the gradients in updates, and the state that loops over whole steps
-/// carry.
-void SignatureAnalyzer::findGradients() {
+/// Finds the state that gradients update, and these gradients.
+void SignatureAnalyzer::collectLearning() {
   ValueSet seen;
   for (const SignatureArg &arg : signature.args) {
     if (!resultOfArg[arg.index] || !isFloat(arg.type))
@@ -79,7 +79,7 @@ void SignatureAnalyzer::findGradients() {
         cast<ShapedType>(arg.type).getNumElements() == 1 &&
         gradientUpdates.contains(next))
       updated.insert(next);
-    SmallVector<Value> mayBeGradients = findGradients(arg.index);
+    SmallVector<Value> mayBeGradients = findGradientsOf(arg.index);
     if (!isUpdatedBy(arg.index, mayBeGradients))
       continue;
     learning.insert(arg.index);
@@ -89,46 +89,73 @@ void SignatureAnalyzer::findGradients() {
       if (seen.insert(gradient).second)
         gradientValues.push_back(gradient);
   }
+}
+
+/// Whether an update adds something to an argument, unscaled.
+bool SignatureAnalyzer::isAddedTo(unsigned arg) {
+  const Chain &chain = updateOf(arg);
+  auto self = chain.find(argument(arg));
+  return self != chain.end() && self->second.strength == 3 &&
+         !self->second.scaled && chain.size() > 1;
+}
+
+/// Whether an update scales the old value of an argument, as an average does.
+bool SignatureAnalyzer::isAveraged(unsigned arg) {
+  const Chain &chain = updateOf(arg);
+  auto self = chain.find(argument(arg));
+  return self != chain.end() && self->second.scaled;
+}
+
+/// Whether a loop runs over whole steps: it carries learned state. If no
+/// gradient was recognized, state that something is added to counts as learned.
+/// `starts` has the argument, if any, that each of its values starts as.
+bool SignatureAnalyzer::runsOverWholeSteps(
+    stablehlo::WhileOp loop, ArrayRef<std::optional<unsigned>> starts) {
+  auto isLearned = [&](unsigned arg, Type type) {
+    if (!learning.empty())
+      return learning.contains(arg);
+    return resultOfArg[arg] && isFloat(type) && !isScalar(type) &&
+           isAddedTo(arg);
+  };
+  return llvm::any_of(llvm::zip_equal(starts, loop->getOperandTypes()),
+                      [&](auto carry) {
+                        auto [arg, type] = carry;
+                        return arg && isLearned(*arg, type);
+                      });
+}
+
+/// Finds the state that loops over whole steps carry: all of their values that
+/// start as arguments. Of other loops these are averages, and what is no float.
+void SignatureAnalyzer::markCarriedState() {
   // The arguments that values start as which outer loops carry.
   DenseMap<Value, unsigned> argOfCarried;
-  auto indexOf = [&](Value initial) -> std::optional<unsigned> {
+  auto startOf = [&](Value initial) -> std::optional<unsigned> {
     if (auto it = argOfCarried.find(initial); it != argOfCarried.end())
       return it->second;
     return argumentIndex(initial);
   };
   func.walk<WalkOrder::PreOrder>([&](stablehlo::WhileOp loop) {
-    // A loop that carries learned state runs over whole steps: the values that
-    // start as arguments in it are state. If no gradient was recognized, state
-    // that something is added to counts as learned.
-    bool trains = llvm::any_of(loop->getOperands(), [&](Value initial) {
-      auto arg = indexOf(initial);
-      if (!arg || !learning.empty())
-        return arg && learning.contains(*arg);
-      if (!resultOfArg[*arg] || !isFloat(initial.getType()) ||
-          isScalar(initial.getType()))
-        return false;
-      const Chain &chain = updateOf(*arg);
-      auto self = chain.find(argument(*arg));
-      return self != chain.end() && self->second.strength == 3 &&
-             !self->second.scaled && chain.size() > 1;
-    });
-    for (auto [i, initial] : llvm::enumerate(loop->getOperands())) {
-      auto arg = indexOf(initial);
+    auto starts = llvm::map_to_vector(loop->getOperands(), startOf);
+    bool trains = runsOverWholeSteps(loop, starts);
+    for (auto [i, arg] : llvm::enumerate(starts)) {
       if (!arg || (!trains && !resultOfArg[*arg]))
         continue;
-      bool averages = false;
-      if (resultOfArg[*arg]) {
-        const Chain &chain = updateOf(*arg);
-        auto self = chain.find(argument(*arg));
-        averages = self != chain.end() && self->second.scaled;
+      bool averages = resultOfArg[*arg] && isAveraged(*arg);
+      if (!trains && !averages && isFloat(loop->getOperand(i).getType()))
+        continue;
+      for (Region &region : loop->getRegions()) {
+        carried.insert(region.getArgument(i));
+        argOfCarried[region.getArgument(i)] = *arg;
       }
-      if (trains || averages || !isFloat(initial.getType()))
-        for (Region &region : loop->getRegions()) {
-          carried.insert(region.getArgument(i));
-          argOfCarried[region.getArgument(i)] = *arg;
-        }
     }
   });
+}
+
+/// Finds the gradients in updates, and the values at which the forward pass
+/// begins and ends because of them.
+void SignatureAnalyzer::findGradients() {
+  collectLearning();
+  markCarriedState();
   barGradientFlags();
 }
 

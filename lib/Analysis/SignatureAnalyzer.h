@@ -130,8 +130,14 @@ private:
   void reportAmbiguities(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
                          ArrayRef<Ambiguity> found);
   unsigned trainedIn(unsigned arg);
-  SmallVector<Value> findGradients(unsigned arg);
+  SmallVector<Value> findGradientsOf(unsigned arg);
   bool isUpdatedBy(unsigned arg, ArrayRef<Value> mayBeGradients);
+  void collectLearning();
+  bool isAddedTo(unsigned arg);
+  bool isAveraged(unsigned arg);
+  bool runsOverWholeSteps(stablehlo::WhileOp loop,
+                          ArrayRef<std::optional<unsigned>> starts);
+  void markCarriedState();
   void findGradients();
   void barGradientFlags();
   SmallVector<Value>
