@@ -37,8 +37,15 @@ constexpr llvm::StringLiteral kStatesOption =
 /// and products.
 constexpr double kNonlinear = 1;
 
+/// The score of a pair with the same position in trees of state, for which
+/// there is no other evidence.
+constexpr double kSamePlace = 0.02;
+
 /// Returns true if two paths have the same last key.
 bool isSameLeaf(StringRef a, StringRef b);
+
+/// Returns true if two paths have the same last two keys.
+bool haveSamePlace(StringRef a, StringRef b);
 
 /// Finds the signature of one function.
 class SignatureAnalyzer {
@@ -92,6 +99,15 @@ private:
   void checkHints();
   double hint(unsigned arg, unsigned result);
   void pairByTrees(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
+  std::vector<WeightedPair> scorePairs(ArrayRef<unsigned> args,
+                                       ArrayRef<unsigned> results);
+  bool stopsShifts(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
+                   ArrayRef<std::optional<unsigned>> partners,
+                   ArrayRef<std::optional<unsigned>> inOrder,
+                   ArrayRef<Ambiguity> ties);
+  SmallVector<std::optional<unsigned>>
+  pairInOrder(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
+              std::vector<WeightedPair> pairs);
   void pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
   void addByPlace(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
                   std::vector<WeightedPair> &pairs);
