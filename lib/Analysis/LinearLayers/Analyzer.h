@@ -26,6 +26,11 @@ inline bool areComplementary(const llvm::SmallBitVector &a,
   return !a.anyCommon(b) || (a.test(b) && b.test(a));
 }
 
+/// Returns true if a dot sums over two whole arrays, as optimizers do with
+/// parameters and gradients, or multiplies an array by a number, as the
+/// gradient of such a sum does. A layer has tokens, or outputs, or both.
+bool isInnerProduct(stablehlo::DotGeneralOp dot);
+
 /// A dot of a weight and data: the number of the weight's root, the dimensions
 /// of it that are contracted, and the number of the other operand's root.
 struct WeightRead {
@@ -65,6 +70,11 @@ struct Analyzer {
   }
 
   void run();
+  void collectDots();
+  void classifyForwardAndBackward();
+  bool classifyByOperands(unsigned index);
+  bool classifyEmbedding(DotInfo &info);
+  void assignLayers();
   ChangedParameters findChangedByGradients() const;
   llvm::StringSet<> findOtherState() const;
   void findForwardSlice();
