@@ -126,3 +126,15 @@ std::optional<Layout> fp8::join(const Layout &a, const Layout &b) {
   result.mixed = a.mixed || b.mixed;
   return result;
 }
+
+Layout fp8::sumOf(double elements) {
+  Layout layout = Layout::of(Layout::Kind::Partial);
+  layout.isCounted = true;
+  layout.elements = elements;
+  return layout;
+}
+
+Layout fp8::weighted(Layout sum) {
+  sum.scale(std::nullopt);
+  return sum;
+}

@@ -75,6 +75,9 @@ struct Layout {
   bool isPartial(Reduction of) const {
     return is(Kind::Partial) && reduction == of;
   }
+  /// Whether it is a part of a sum over rows, or zeros, which add nothing to
+  /// one.
+  bool isSum() const { return isPartial(Reduction::Sum) || is(Kind::Zero); }
   /// Whether it is a sum over rows without a divisor.
   bool isPlainSum() const;
   /// Multiplies it by a constant, or by an unknown factor. divides: it is
@@ -84,6 +87,14 @@ struct Layout {
   bool operator==(const Layout &other) const;
   bool operator!=(const Layout &other) const { return !(*this == other); }
 };
+
+/// Returns the layout of a partial sum of this many elements, 0 if the number
+/// is unknown.
+Layout sumOf(double elements);
+
+/// Returns the layout of a partial sum, combined linearly with weights that are
+/// the same on all ranks.
+Layout weighted(Layout sum);
 
 /// Returns the layout of a value that is either of two (in the first and a
 /// later iteration of a loop, in two branches); none if it must be reduced over

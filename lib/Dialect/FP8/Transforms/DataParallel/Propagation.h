@@ -12,6 +12,10 @@
 
 namespace mlir::fp8 {
 
+/// Returns which extreme of two values an op computes. For booleans, `or` is
+/// the maximum and `and` the minimum.
+std::optional<Reduction> extremeOf(Operation *op);
+
 /// Computes the layouts of all values of a function from those of its
 /// arguments. Collects the partial values that an op needs whole, because it is
 /// not linear in them. An op that cannot be computed row by row is an error.
@@ -77,6 +81,12 @@ private:
                                llvm::StringRef why);
   LogicalResult visitSort(Operation *op, int64_t along);
   LogicalResult visitWindows(Operation *op, ArrayRef<int64_t> window);
+  LogicalResult visitTurn(stablehlo::WhileOp loop, ArrayRef<Layout> carries);
+  LogicalResult joinYielded(stablehlo::WhileOp loop, unsigned index,
+                            Layout &carry, bool &changed);
+  LogicalResult requireYieldedRows(stablehlo::WhileOp loop,
+                                   ArrayRef<Layout> carries);
+  void setResults(stablehlo::WhileOp loop, ArrayRef<Layout> carries);
   LogicalResult visitWhile(stablehlo::WhileOp loop);
   LogicalResult visitBranches(Operation *op);
   LogicalResult visitReturn(func::ReturnOp op);
