@@ -22,8 +22,12 @@ void populatePaddedSumPatterns(const TypeConverter &converter,
 void populateRandomBitsPatterns(const TypeConverter &converter,
                                 RewritePatternSet &patterns);
 
-/// Lowers sort and top_k.
+/// Lowers sort.
 void populateSortPatterns(const TypeConverter &converter,
+                          RewritePatternSet &patterns);
+
+/// Lowers top_k.
+void populateTopKPatterns(const TypeConverter &converter,
                           RewritePatternSet &patterns);
 
 /// Lowers select_and_scatter.

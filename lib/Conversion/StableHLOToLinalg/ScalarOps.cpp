@@ -674,8 +674,7 @@ Value fp8::emitScalar(OpBuilder &builder, Location loc, Operation *op,
   Scalar s{b, op, {}, {}, result};
   // next_after depends on the bits of the original type, and select only moves
   // bits.
-  bool keepsNarrow = isa<stablehlo::SelectOp>(op) ||
-                     op->getName().getStringRef() == "chlo.next_after";
+  bool keepsNarrow = isa<stablehlo::SelectOp, chlo::NextAfterOp>(op);
   for (auto [operand, scalar] : llvm::zip(op->getOperands(), scalars)) {
     Type type = elementOf(operand);
     s.types.push_back(type);
@@ -703,76 +702,98 @@ bool fp8::isPlainReduction(Block &body) {
            op.getOperand(0) == body.getArgument(1)));
 }
 
-FailureOr<SmallVector<Value>> fp8::emitBody(OpBuilder &b, Location loc,
-                                            Block &body, ValueRange arguments,
-                                            bool wide) {
+Value fp8::emitWideReduction(OpBuilder &b, Location loc, Block &body,
+                             ValueRange arguments) {
+  Operation &op = body.front();
+  Value l = arguments[0], r = arguments[1];
+  if (isa<stablehlo::AddOp>(op))
+    return arith::AddFOp::create(b, loc, l, r);
+  if (isa<stablehlo::MulOp>(op))
+    return arith::MulFOp::create(b, loc, l, r);
+  if (isa<stablehlo::MaxOp>(op))
+    return arith::MaximumFOp::create(b, loc, l, r);
+  return arith::MinimumFOp::create(b, loc, l, r);
+}
+
+namespace {
+/// Emits the ops of a computation on rank-0 tensors for scalars.
+class BodyEmitter {
+public:
+  BodyEmitter(OpBuilder &b, Location loc) : b(b), loc(loc) {}
+
+  FailureOr<SmallVector<Value>> emit(Block &body, ValueRange arguments);
+
+private:
+  Value scalarOf(stablehlo::ConstantOp constant);
+  Value lookup(Value value);
+  LogicalResult emit(Operation &op);
+
+  OpBuilder &b;
+  Location loc;
   DenseMap<Value, Value> values;
+};
+} // namespace
+
+Value BodyEmitter::scalarOf(stablehlo::ConstantOp constant) {
+  auto attr = cast<DenseElementsAttr>(
+      signlessAttr(cast<ElementsAttr>(constant.getValue())));
+  return arith::ConstantOp::create(
+      b, loc, attr.getElementType(),
+      cast<TypedAttr>(*attr.value_begin<Attribute>()));
+}
+
+/// Returns the scalar for a value; null if its rank is not 0.
+Value BodyEmitter::lookup(Value value) {
+  if (Value known = values.lookup(value))
+    return known;
+  // A rank-0 tensor from outside of the body, where simplifications put
+  // constants.
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || type.getRank() != 0)
+    return {};
+  if (auto constant = value.getDefiningOp<stablehlo::ConstantOp>())
+    return scalarOf(constant);
+  if (type != signlessType(type))
+    return {};
+  return tensor::ExtractOp::create(b, loc, value, ValueRange());
+}
+
+LogicalResult BodyEmitter::emit(Operation &op) {
+  if (auto constant = dyn_cast<stablehlo::ConstantOp>(op)) {
+    values[constant.getResult()] = scalarOf(constant);
+    return success();
+  }
+  SmallVector<Value> scalars;
+  for (Value operand : op.getOperands()) {
+    Value scalar = lookup(operand);
+    if (!scalar)
+      return op.emitOpError("expected operands of rank 0 in a computation "
+                            "on elements but got ")
+             << operand.getType();
+    scalars.push_back(scalar);
+  }
+  if (isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
+          stablehlo::TransposeOp>(op)) {
+    values[op.getResult(0)] = scalars[0];
+    return success();
+  }
+  Value result;
+  if (isElementwise(&op))
+    result = emitScalar(b, loc, &op, scalars);
+  if (!result)
+    return op.emitOpError("is not supported in a computation on elements; "
+                          "expected an elementwise op");
+  values[op.getResult(0)] = result;
+  return success();
+}
+
+FailureOr<SmallVector<Value>> BodyEmitter::emit(Block &body,
+                                                ValueRange arguments) {
   for (auto [argument, value] : llvm::zip(body.getArguments(), arguments))
     values[argument] = value;
-  if (wide) {
-    // A single operation on two wide numbers, as the caller has checked.
-    Operation &op = body.front();
-    Value l = arguments[0], r = arguments[1];
-    Value result;
-    if (isa<stablehlo::AddOp>(op))
-      result = arith::AddFOp::create(b, loc, l, r);
-    else if (isa<stablehlo::MulOp>(op))
-      result = arith::MulFOp::create(b, loc, l, r);
-    else if (isa<stablehlo::MaxOp>(op))
-      result = arith::MaximumFOp::create(b, loc, l, r);
-    else
-      result = arith::MinimumFOp::create(b, loc, l, r);
-    return SmallVector<Value>{result};
-  }
-  auto scalarOf = [&](stablehlo::ConstantOp constant) {
-    auto attr = cast<DenseElementsAttr>(
-        signlessAttr(cast<ElementsAttr>(constant.getValue())));
-    return arith::ConstantOp::create(
-        b, loc, attr.getElementType(),
-        cast<TypedAttr>(*attr.value_begin<Attribute>()));
-  };
-  auto lookup = [&](Value value) -> Value {
-    if (Value known = values.lookup(value))
-      return known;
-    // A rank-0 tensor from outside of the body, where simplifications put
-    // constants.
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    if (!type || type.getRank() != 0)
-      return {};
-    if (auto constant = value.getDefiningOp<stablehlo::ConstantOp>())
-      return scalarOf(constant);
-    if (type != signlessType(type))
-      return {};
-    return tensor::ExtractOp::create(b, loc, value, ValueRange());
-  };
-  for (Operation &op : body.without_terminator()) {
-    if (auto constant = dyn_cast<stablehlo::ConstantOp>(op)) {
-      values[constant.getResult()] = scalarOf(constant);
-      continue;
-    }
-    SmallVector<Value> scalars;
-    for (Value operand : op.getOperands()) {
-      Value scalar = lookup(operand);
-      if (!scalar)
-        return op.emitOpError("expected operands of rank 0 in a computation "
-                              "on elements but got ")
-               << operand.getType();
-      scalars.push_back(scalar);
-    }
-    if (isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
-            stablehlo::TransposeOp>(op)) {
-      values[op.getResult(0)] = scalars[0];
-      continue;
-    }
-    Value result;
-    if (isElementwise(&op))
-      result = emitScalar(b, loc, &op, scalars);
-    if (!result)
-      return op.emitOpError(
-          "is not supported in a computation on elements; expected an "
-          "elementwise op");
-    values[op.getResult(0)] = result;
-  }
+  for (Operation &op : body.without_terminator())
+    if (failed(emit(op)))
+      return failure();
   SmallVector<Value> results;
   for (Value operand : body.getTerminator()->getOperands()) {
     Value result = lookup(operand);
@@ -783,4 +804,9 @@ FailureOr<SmallVector<Value>> fp8::emitBody(OpBuilder &b, Location loc,
     results.push_back(result);
   }
   return results;
+}
+
+FailureOr<SmallVector<Value>> fp8::emitBody(OpBuilder &b, Location loc,
+                                            Block &body, ValueRange arguments) {
+  return BodyEmitter(b, loc).emit(body, arguments);
 }

@@ -27,13 +27,16 @@ Value emitScalar(OpBuilder &b, Location loc, Operation *op, ValueRange scalars);
 
 /// Emits the ops of a computation on rank-0 tensors (the body of a reduction,
 /// a scatter, ...) for scalars. Fails with an error on the op it cannot emit.
-/// With `wide`, floats narrower than f32 are computed and returned in f32.
 FailureOr<SmallVector<Value>> emitBody(OpBuilder &b, Location loc, Block &body,
-                                       ValueRange arguments, bool wide = false);
+                                       ValueRange arguments);
 
 /// Returns true if the body applies one addition, multiplication, maximum or
 /// minimum to its two arguments.
 bool isPlainReduction(Block &body);
+
+/// Emits the op of a plain reduction of narrow floats for two numbers in f32.
+Value emitWideReduction(OpBuilder &b, Location loc, Block &body,
+                        ValueRange arguments);
 
 /// Converts an element from one type (with its sign) to another, with the
 /// semantics of `stablehlo.convert`.

@@ -468,7 +468,10 @@ reduceWith(OpBuilder &b, Location loc, Block &body, ValueRange inputs,
                                                            b.getF32Type(),
                                                            element)
                                    : element);
-        auto results = emitBody(inner, innerLoc, body, arguments, wide);
+        FailureOr<SmallVector<Value>> results =
+            wide ? SmallVector<Value>{emitWideReduction(inner, innerLoc, body,
+                                                        arguments)}
+                 : emitBody(inner, innerLoc, body, arguments);
         unsupported |= failed(results);
         SmallVector<Value> yielded(running);
         if (succeeded(results))
@@ -926,5 +929,6 @@ void fp8::populateStableHLOToLinalgPatterns(const TypeConverter &converter,
   populatePaddedSumPatterns(converter, patterns);
   populateRandomBitsPatterns(converter, patterns);
   populateSortPatterns(converter, patterns);
+  populateTopKPatterns(converter, patterns);
   populateWindowScatterPatterns(converter, patterns);
 }
