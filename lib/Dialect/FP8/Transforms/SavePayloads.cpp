@@ -52,26 +52,21 @@ Value reshapeBack(OpBuilder &builder, Location loc, Value value,
 /// Returns the op that restores `value`, a slot of shape `slot`, from a
 /// narrower form: a convert or fp8.dequantize.
 Operation *getRestored(Value value, ArrayRef<int64_t> slot) {
-  while (Operation *def = value.getDefiningOp()) {
-    if (isa<stablehlo::ReshapeOp, stablehlo::BroadcastInDimOp>(def)) {
-      value = def->getOperand(0);
-      continue;
-    }
-    auto type = cast<RankedTensorType>(value.getType());
-    if (type.getShape() != slot)
-      return nullptr;
-    if (isa<DequantizeOp>(def))
-      return def;
-    if (!isa<stablehlo::ConvertOp>(def))
-      return nullptr;
-    auto narrow = cast<RankedTensorType>(def->getOperand(0).getType());
-    bool isNarrower =
-        isa<FloatType>(narrow.getElementType()) &&
-        isa<FloatType>(type.getElementType()) &&
-        narrow.getElementTypeBitWidth() < type.getElementTypeBitWidth();
-    return isNarrower ? def : nullptr;
-  }
-  return nullptr;
+  value = stablehlo::stripReshapes(value);
+  Operation *def = value.getDefiningOp();
+  auto type = cast<RankedTensorType>(value.getType());
+  if (!def || type.getShape() != slot)
+    return nullptr;
+  if (isa<DequantizeOp>(def))
+    return def;
+  if (!isa<stablehlo::ConvertOp>(def))
+    return nullptr;
+  auto narrow = cast<RankedTensorType>(def->getOperand(0).getType());
+  bool isNarrower =
+      isa<FloatType>(narrow.getElementType()) &&
+      isa<FloatType>(type.getElementType()) &&
+      narrow.getElementTypeBitWidth() < type.getElementTypeBitWidth();
+  return isNarrower ? def : nullptr;
 }
 
 /// Adds how one slot of the stack that `loop` writes is quantized. Fails if the

@@ -141,3 +141,44 @@ func.func @not_empty(%x: tensor<4x32xf32>, %w: !fp8.scaled<32x16xf8E4M3FN, tile 
   }
   return %5#1 : tensor<4x16xf32>
 }
+
+// -----
+
+// A broadcast that transposes is no reshape: the stack stays.
+// CHECK-LABEL: func.func @transposed
+// CHECK: stablehlo.while({{.*}}) : tensor<i32>, tensor<4x4xf32>, tensor<3x4x4xf32>
+// CHECK: stablehlo.broadcast_in_dim {{.*}}, dims = [2, 1]
+func.func @transposed(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %empty = stablehlo.constant dense<0.0> : tensor<3x4x4xf32>
+  %sum = stablehlo.constant dense<0.0> : tensor<4x4xf32>
+  %0:3 = stablehlo.while(%i = %zero, %y = %x, %stack = %empty) : tensor<i32>, tensor<4x4xf32>, tensor<3x4x4xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %n = stablehlo.convert %y : (tensor<4x4xf32>) -> tensor<4x4xbf16>
+    %w = stablehlo.convert %n : (tensor<4x4xbf16>) -> tensor<4x4xf32>
+    %1 = stablehlo.broadcast_in_dim %w, dims = [2, 1] : (tensor<4x4xf32>) -> tensor<1x4x4xf32>
+    %2 = stablehlo.dynamic_update_slice %stack, %1, %i, %zero, %zero
+        : (tensor<3x4x4xf32>, tensor<1x4x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<3x4x4xf32>
+    %3 = stablehlo.sine %y : tensor<4x4xf32>
+    %4 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %4, %3, %2 : tensor<i32>, tensor<4x4xf32>, tensor<3x4x4xf32>
+  }
+  %5:2 = stablehlo.while(%i = %zero, %acc = %sum) : tensor<i32>, tensor<4x4xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.dynamic_slice %0#2, %i, %zero, %zero, sizes = [1, 4, 4]
+        : (tensor<3x4x4xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x4x4xf32>
+    %2 = stablehlo.reshape %1 : (tensor<1x4x4xf32>) -> tensor<4x4xf32>
+    %6 = stablehlo.add %acc, %2 : tensor<4x4xf32>
+    %7 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %7, %6 : tensor<i32>, tensor<4x4xf32>
+  }
+  return %5#1 : tensor<4x4xf32>
+}
