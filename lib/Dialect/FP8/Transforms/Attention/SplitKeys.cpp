@@ -296,15 +296,22 @@ Value KeySplitter::makePart(Operation *op, const Cut &cut, unsigned part,
 void KeySplitter::reduceKeys(ReduceOp op, OpBuilder &builder) {
   Halves input = halves.lookup(op->getOperand(0));
   Value parts[2];
+  bool hasInitial = false;
   for (unsigned part : {0, 1}) {
     Value value = input.values[part];
     bool isOne = llvm::all_of(op.getDimensions(), [&](int64_t dim) {
       return shapeOf(value)[dim] == 1;
     });
-    parts[part] = isOne ? makeReshape(builder, op.getLoc(), value,
-                                      shapeOf(op->getResult(0)))
-                        : makeReduction(builder, op, value, op->getOperand(1),
-                                        op.getDimensions());
+    // A single element is its own maximum if the other part has the initial
+    // value.
+    if (isOne && (part == 0 || hasInitial)) {
+      parts[part] =
+          makeReshape(builder, op.getLoc(), value, shapeOf(op->getResult(0)));
+      continue;
+    }
+    parts[part] = makeReduction(builder, op, value, op->getOperand(1),
+                                op.getDimensions());
+    hasInitial = true;
   }
   Operation *combiner = stablehlo::getCombiner(op.getBody());
   Value whole = builder

@@ -50,3 +50,18 @@ func.func @more_keys(%q: tensor<16x8xf32>, %k: tensor<16x8xf32>, %v: tensor<17x8
   %out = stablehlo.dot_general %e, %v, contracting_dims = [1] x [0] {fp8.verdict = #attention} : (tensor<16x17xf32>, tensor<17x8xf32>) -> tensor<16x8xf32>
   return %out : tensor<16x8xf32>
 }
+
+// Of one score and one sink the initial value is still a part of the maximum.
+// CHECK-LABEL: @one_key
+// CHECK-SAME: %[[SINK:[a-z0-9]*]]: tensor<3x1xf32>)
+// CHECK: %[[S:.*]] = stablehlo.dot_general
+// CHECK: %[[ONE:.*]] = stablehlo.reshape %[[S]]
+// CHECK: %[[MOST:.*]] = stablehlo.reduce(%[[SINK]] init: %{{.*}}) applies stablehlo.maximum
+// CHECK: stablehlo.maximum %[[ONE]], %[[MOST]]
+func.func @one_key(%q: tensor<3x8xf32>, %k: tensor<1x8xf32>, %sink: tensor<3x1xf32>) -> tensor<3xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] {fp8.verdict = #attention} : (tensor<3x8xf32>, tensor<1x8xf32>) -> tensor<3x1xf32>
+  %all = stablehlo.concatenate %s, %sink, dim = 1 : (tensor<3x1xf32>, tensor<3x1xf32>) -> tensor<3x2xf32>
+  %max = stablehlo.reduce(%all init: %zero) applies stablehlo.maximum across dimensions = [1] : (tensor<3x2xf32>, tensor<f32>) -> tensor<3xf32>
+  return %max : tensor<3xf32>
+}
