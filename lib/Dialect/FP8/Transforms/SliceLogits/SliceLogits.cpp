@@ -56,7 +56,7 @@ private:
   bool followsFromLarge(Value value, const RowDim &rows);
   Value computeSlice(Value value, const RowDim &rows);
   Value readSlice(Value value, const RowDim &rows);
-  Value addOffset(Value iota, int64_t dim);
+  Value countRows(RankedTensorType type, int64_t dim);
   Value nextCarry(const Output &output, Value carry);
   Value putSlice(Value stack, Value slice);
   Value combine(const Output &output, Value carry, Value part);
@@ -156,16 +156,23 @@ Value SliceLoop::readSlice(Value value, const RowDim &rows) {
   return makeReshape(inside, loc, part, slice);
 }
 
-/// Adds to the iota of one slice the number of rows in the slices before.
-Value SliceLoop::addOffset(Value iota, int64_t dim) {
-  RankedTensorType type = tensorOf(iota);
+/// Makes the iota along the rows of one slice, which counts from the number of
+/// rows in the slices before. Floats are counted in integers, so that each is
+/// rounded once, as in the iota of all rows.
+Value SliceLoop::countRows(RankedTensorType type, int64_t dim) {
+  RankedTensorType whole = isa<FloatType>(type.getElementType())
+                               ? type.clone(inside.getI32Type())
+                               : type;
+  Value iota = stablehlo::IotaOp::create(inside, loc, whole, dim);
   Value rows = makeInteger(inside, loc, type.getDimSize(dim));
   Value offset = stablehlo::MulOp::create(inside, loc, counter, rows);
   offset = stablehlo::ConvertOp::create(
-      inside, loc, RankedTensorType::get({}, type.getElementType()), offset);
-  offset = stablehlo::BroadcastInDimOp::create(inside, loc, type, offset,
+      inside, loc, RankedTensorType::get({}, whole.getElementType()), offset);
+  offset = stablehlo::BroadcastInDimOp::create(inside, loc, whole, offset,
                                                inside.getDenseI64ArrayAttr({}));
-  return stablehlo::AddOp::create(inside, loc, iota, offset);
+  Value sum = stablehlo::AddOp::create(inside, loc, iota, offset);
+  return whole == type ? sum
+                       : stablehlo::ConvertOp::create(inside, loc, type, sum);
 }
 
 /// Whether a value with few elements a row is a sum of a large value, such as
@@ -201,8 +208,9 @@ Value SliceLoop::computeSlice(Value value, const RowDim &rows) {
     return resizeSplat(inside, loc, value, type);
   if (auto iota = dyn_cast<stablehlo::IotaOp>(op)) {
     int64_t dim = iota.getIotaDimension();
-    Value slice = stablehlo::IotaOp::create(inside, loc, type, dim);
-    return dim == rows.dim ? addOffset(slice, dim) : slice;
+    if (dim == rows.dim)
+      return countRows(type, dim);
+    return stablehlo::IotaOp::create(inside, loc, type, dim);
   }
   auto origins = findCheapOrigins(value, rows);
   if (!origins || !(logits.isLarge(value) || followFromLarge(*origins)))

@@ -232,3 +232,30 @@ module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_byte
     return %dw, %loss : tensor<16x32768xf32>, tensor<f32>
   }
 }
+
+// -----
+
+// A row number in bf16 is rounded once, from the number in all rows.
+// CHECK-LABEL: func.func public @row_numbers
+// CHECK: stablehlo.while
+// CHECK: %[[IOTA:.*]] = stablehlo.iota dim = 0 : tensor<257x128xi32>
+// CHECK: %[[ROW:.*]] = stablehlo.add %[[IOTA]], %{{.*}} : tensor<257x128xi32>
+// CHECK: stablehlo.convert %[[ROW]] : (tensor<257x128xi32>) -> tensor<257x128xbf16>
+// CHECK-NOT: stablehlo.add {{.*}}xbf16>
+module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_bytes = 131584}}>} {
+  func.func public @row_numbers(
+      %h: tensor<771x16xf32> {fp8.path = "x", fp8.role = "batch"},
+      %w: tensor<16x128xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"})
+      -> (tensor<16x128xf32> {fp8.kind = "state", fp8.path = "[0]['w']", fp8.state = "params['w']"},
+          tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %logits = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0] : (tensor<771x16xf32>, tensor<16x128xf32>) -> tensor<771x128xf32>
+    %rows = stablehlo.iota dim = 0 : tensor<771x128xbf16>
+    %wide = stablehlo.convert %rows : (tensor<771x128xbf16>) -> tensor<771x128xf32>
+    %e = stablehlo.add %logits, %wide : tensor<771x128xf32>
+    %loss = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<771x128xf32>, tensor<f32>) -> tensor<f32>
+    %dw = stablehlo.dot_general %h, %e, contracting_dims = [0] x [0] : (tensor<771x16xf32>, tensor<771x128xf32>) -> tensor<16x128xf32>
+    %new = stablehlo.subtract %w, %dw : tensor<16x128xf32>
+    return %new, %loss : tensor<16x128xf32>, tensor<f32>
+  }
+}
