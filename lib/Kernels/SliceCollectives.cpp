@@ -134,7 +134,9 @@ std::optional<StackLoop> StackReduction::matchLoop(scf::ForOp loop) {
 
 std::optional<StackLoop> StackReduction::findLoop() {
   // Elsewhere the input of a slice may still be read when its result arrives.
-  if (start.getResult() != stack || memoryOf(stack) != stack)
+  // (The offset of an empty slice does not tell its index.)
+  if (start.getResult() != stack || memoryOf(stack) != stack ||
+      stackType().getNumElements() == 0)
     return std::nullopt;
   scf::ForOp loop = findLastAccess();
   return loop ? matchLoop(loop) : std::nullopt;

@@ -129,3 +129,25 @@ fp8.schedule @others(%g: memref<4x64xf32>, %h: memref<4x64xf32>) {
   fp8.wait %1 (%h, %h) : memref<4x64xf32>, memref<4x64xf32>
   fp8.return
 }
+
+// -----
+
+fp8.kernel @wgrad(write %y: memref<0xf32>) domain = []
+
+// The offset of an empty slice does not tell its index.
+// CHECK-LABEL: fp8.schedule @empty
+// CHECK-NOT: arith.divui
+// CHECK: fp8.start_all_reduce mean %arg0 into %arg0 : memref<4x0xf32>
+fp8.schedule @empty(%g: memref<4x0xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.for %i = %c0 to %c4 step %c1 {
+    %offset = arith.muli %i, %c0 : index
+    %part = fp8.subbuffer %g[%offset] : memref<4x0xf32> to memref<0xf32>
+    fp8.launch @wgrad(write %part) : (memref<0xf32>) -> ()
+  }
+  %0 = fp8.start_all_reduce mean %g into %g slices = 4 : memref<4x0xf32>
+  fp8.wait %0 (%g, %g) : memref<4x0xf32>, memref<4x0xf32>
+  fp8.return
+}
