@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/JSON.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -79,6 +80,18 @@ static std::pair<bool, bool> findPaths(func::FuncOp func,
     resultsAreNamed |= addEntry(signature.results, "result",
                                 pathOf(func, index), type, takenResults);
   return {argsAreNamed, resultsAreNamed};
+}
+
+/// Files of tensors, logs and the cache write paths as JSON, which is UTF-8.
+template <typename Entry>
+static LogicalResult checkNames(func::FuncOp func, ArrayRef<Entry> entries,
+                                StringRef kind) {
+  for (const Entry &entry : entries)
+    if (!llvm::json::isUTF8(entry.path))
+      return emitError(func.getLoc()) << "expected names in UTF-8 but got '"
+                                      << llvm::json::fixUTF8(entry.path)
+                                      << "' for " << kind << " " << entry.index;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -481,7 +494,9 @@ void SignatureAnalyzer::describeFunction() {
 
 FailureOr<Signature> SignatureAnalyzer::run() {
   std::tie(argsAreNamed, resultsAreNamed) = findPaths(func, signature);
-  if (failed(readOptions()) || failed(pairState()))
+  if (failed(checkNames<SignatureArg>(func, signature.args, "argument")) ||
+      failed(checkNames<SignatureResult>(func, signature.results, "result")) ||
+      failed(readOptions()) || failed(pairState()))
     return failure();
   findGradients();
   if (trains()) {
