@@ -13,11 +13,12 @@ gpu.module @k attributes {fp8.gpu_launch = #launch} {
   }
 }
 fp8.schedule @main(%arena: memref<64xi8>, %stack: memref<40x64xi8>, %y: memref<64xi8>, %flag: memref<i8>,
-                   %choice: memref<i32>, %n: memref<i32>) arena_bytes = 64 {
+                   %choice: memref<i32>, %n: memref<i32>, %flags: memref<40xi1>) arena_bytes = 64 {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
   %c40 = arith.constant 40 : index
+  %true = arith.constant true
 
   // The runtime says how many iterations the entry runs.
   // CHECK: %[[COUNT:.*]] = llvm.mlir.addressof @fp8_gpu_count
@@ -26,6 +27,8 @@ fp8.schedule @main(%arena: memref<64xi8>, %stack: memref<40x64xi8>, %y: memref<6
   // CHECK: %[[LENGTH:.*]] = arith.muli %[[INDEX]]
   // CHECK: %[[END:.*]] = arith.addi %{{.*}}, %[[LENGTH]]
   // CHECK: scf.for %{{.*}} = %{{.*}} to %[[END]]
+  // CHECK:   arith.extui %{{.*}} : i1 to i64
+  // CHECK:   llvm.call @fp8_write_moving(%[[STEP]]
   // CHECK:   llvm.call @fp8_write_moving(%[[STEP]]
   // CHECK:   %[[TABLE:.*]] = llvm.mlir.addressof @[[STRIDES]]
   // CHECK:   llvm.call @fp8_launch_moving(%[[STEP]], {{.*}}, %[[TABLE]], %{{[^,]*}})
@@ -35,6 +38,8 @@ fp8.schedule @main(%arena: memref<64xi8>, %stack: memref<40x64xi8>, %y: memref<6
     %offset = arith.muli %i, %c64 : index
     %layer = fp8.subbuffer %stack[%offset] : memref<40x64xi8> to memref<64xi8>
     %number = arith.index_cast %i : index to i32
+    %done = fp8.subbuffer %flags[%i] : memref<40xi1> to memref<i1>
+    memref.store %true, %done[] : memref<i1>
     memref.store %number, %n[] : memref<i32>
     fp8.launch @k(read %layer, write %y) number = 1 : (memref<64xi8>, memref<64xi8>) -> ()
   }

@@ -225,7 +225,9 @@ bool ScheduleLowering::lowerMovingStore(memref::StoreOp store,
   Location loc = store.getLoc();
   Type i64 = builder.getI64Type();
   int64_t bits = value.getType().getIntOrFloatBitWidth();
-  if (bits < 64)
+  if (bits == 1) // A boolean is a byte, 0 or 1.
+    value = arith::ExtUIOp::create(builder, loc, i64, value);
+  else if (bits < 64)
     value = arith::ExtSIOp::create(builder, loc, i64, value);
   auto put = runtimeFunction(
       "fp8_write_moving", LLVM::LLVMVoidType::get(builder.getContext()),
