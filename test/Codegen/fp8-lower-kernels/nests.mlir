@@ -140,3 +140,57 @@ fp8.kernel @columns(read %x: memref<20x128xf32>, write %z: memref<20x128xf32>, w
   }
   fp8.return
 }
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+#diagonal = affine_map<(i) -> (i, i)>
+
+// A diagonal is not all of its buffer, which is filled.
+// CHECK: func.func private @diagonal
+// CHECK: scf.for
+// CHECK: memref.store %{{.*}} : memref<8x8xf32>
+// CHECK: memref.load %{{.*}} : memref<8x8xf32>
+fp8.kernel @diagonal(read %x: memref<8xf32>, write %y: memref<8x8xf32>) domain = [] plan = #fp8.cpu_plan<tile = []> {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<8x8xf32>)
+  linalg.generic {indexing_maps = [#id, #diagonal], iterator_types = ["parallel"]} ins(%x : memref<8xf32>) outs(%y : memref<8x8xf32>) attrs = {fp8.task_dims = array<i64>} {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.addf %a, %o : f32
+    linalg.yield %n : f32
+  }
+  fp8.return
+}
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// What a loop of scalars writes in between is added to.
+// CHECK: func.func private @nested
+// CHECK: scf.for
+// CHECK: memref.store %{{.*}} : memref<8xf32>
+// CHECK: memref.load %{{.*}} : memref<4xi32>
+// CHECK: memref.store
+// CHECK: vector.load %[[Y:.*]][%{{.*}}] : memref<8xf32>, vector<8xf32>
+// CHECK: vector.load
+// CHECK: vector.store %{{.*}}, %[[Y]]
+fp8.kernel @nested(read %i: memref<4xi32>, read %x: memref<8xf32>, write %y: memref<8xf32>) domain = [] plan = #fp8.cpu_plan<tile = []> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  linalg.fill ins(%zero : f32) outs(%y : memref<8xf32>)
+  scf.for %k = %c0 to %c4 step %c1 {
+    %at = memref.load %i[%k] : memref<4xi32>
+    %index = arith.index_cast %at : i32 to index
+    memref.store %one, %y[%index] : memref<8xf32>
+  } {fp8.task_dims = array<i64>}
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<8xf32>) outs(%y : memref<8xf32>) attrs = {fp8.task_dims = array<i64>} {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.addf %a, %o : f32
+    linalg.yield %n : f32
+  }
+  fp8.return
+}

@@ -165,9 +165,9 @@ void KernelLowering::collectInits() {
     Value buffer = fill.getOutputs()[0];
     Operation *next = nullptr;
     for (Operation *user : buffer.getUsers())
-      if (user != fill && fill->isBeforeInBlock(user) &&
-          (!next || user->isBeforeInBlock(next)))
-        next = user;
+      if (Operation *nest = nestAround(user);
+          fill->isBeforeInBlock(nest) && (!next || nest->isBeforeInBlock(next)))
+        next = nest;
     auto generic = dyn_cast_or_null<linalg::GenericOp>(next);
     if (!generic)
       continue;
@@ -182,8 +182,7 @@ void KernelLowering::collectInits() {
       if (init.get() != buffer)
         continue;
       AffineMap map = generic.getMatchingIndexingMap(&init);
-      bool covers =
-          llvm::all_of(map.getResults(), llvm::IsaPred<AffineDimExpr>);
+      bool covers = map.isProjectedPermutation();
       if (!covers || llvm::is_contained(generic.getInputs(), buffer))
         continue;
       constantInit[{generic, static_cast<unsigned>(index)}] =
