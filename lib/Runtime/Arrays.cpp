@@ -175,9 +175,6 @@ ArrayBatches::ArrayBatches(const std::string &function,
                            TensorFiles &files) {
   for (int64_t i = 0; i < count; ++i) {
     const fp8_batch_source &source = sources[i];
-    if (!source.path || (!source.file && !(source.info && source.data)))
-      throw Error(FP8_ERROR_INVALID,
-                  "a batch source has no path, or neither a file nor an array");
     Array array;
     array.argument = findArgument(function, option, source.path, arguments);
     const TensorInfo &argument = arguments[array.argument];

@@ -116,37 +116,20 @@ static bool looksLikeTarget(const std::string &name) {
          lower.find("label") != std::string::npos;
 }
 
-TextArguments findTextArguments(const std::string &function,
-                                const std::vector<TensorInfo> &arguments,
-                                const std::vector<bool> &taken) {
-  std::vector<int64_t> found;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const TensorInfo &argument = arguments[i];
-    if (argument.role != FP8_ROLE_BATCH || taken[i])
-      continue;
-    if (!isInteger(argument.type.dtype) || argument.type.dims.empty())
-      throw Error(FP8_ERROR_DATA,
-                  str("batch argument '", argument.name, "' of ", function,
-                      " is ", argument.type.text(),
-                      ": text feeds integers of rank 1 or more; give it an "
-                      "array of its own"));
-    found.push_back(static_cast<int64_t>(i));
-  }
-  TextArguments text;
-  if (found.empty())
-    return text;
+static bool takesText(const TensorInfo &argument) {
+  return isInteger(argument.type.dtype) && !argument.type.dims.empty();
+}
+
+/// Returns how text feeds arguments that take text: one, or inputs and targets
+/// of one shape. Nothing if they are others.
+static std::optional<TextArguments>
+textArgumentsOf(const std::vector<TensorInfo> &arguments,
+                const std::vector<int64_t> &found) {
   bool isPair = found.size() == 2 &&
                 arguments[found[0]].type.dims == arguments[found[1]].type.dims;
-  if (found.size() > 1 && !isPair) {
-    std::string names;
-    for (int64_t i : found)
-      names += str(names.empty() ? "" : ", ", "'", arguments[i].name, "' ",
-                   arguments[i].type.text());
-    throw Error(FP8_ERROR_DATA,
-                str("text feeds one batch argument, or inputs and targets of "
-                    "one shape, but ",
-                    function, " has ", names, ": give each an array"));
-  }
+  if (found.size() != 1 && !isPair)
+    return std::nullopt;
+  TextArguments text;
   text.input = found[0];
   if (isPair) {
     text.target = found[1];
@@ -157,10 +140,6 @@ TextArguments findTextArguments(const std::string &function,
   const TensorInfo &input = arguments[text.input];
   text.window = input.type.dims.back();
   text.rows = text.window ? input.type.elements() / text.window : 0;
-  if (text.rows == 0)
-    throw Error(FP8_ERROR_DATA,
-                str("batch argument '", input.name, "' of ", function, " is ",
-                    input.type.text(), ": it holds nothing"));
   // Tokens that the argument's type cannot hold are outside the vocabulary too.
   for (int64_t i : found) {
     int64_t limit = integerRange(arguments[i].type.dtype).second;
@@ -171,6 +150,54 @@ TextArguments findTextArguments(const std::string &function,
         text.vocabulary < 0 ? limit : std::min(text.vocabulary, limit);
   }
   return text;
+}
+
+TextArguments findTextArguments(const std::string &function,
+                                const std::vector<TensorInfo> &arguments,
+                                const std::vector<bool> &taken) {
+  std::vector<int64_t> found;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const TensorInfo &argument = arguments[i];
+    if (argument.role != FP8_ROLE_BATCH || taken[i])
+      continue;
+    if (!takesText(argument))
+      throw Error(FP8_ERROR_DATA,
+                  str("batch argument '", argument.name, "' of ", function,
+                      " is ", argument.type.text(),
+                      ": text feeds integers of rank 1 or more; give it an "
+                      "array of its own"));
+    found.push_back(static_cast<int64_t>(i));
+  }
+  if (found.empty())
+    return {};
+  std::optional<TextArguments> text = textArgumentsOf(arguments, found);
+  if (!text) {
+    std::string names;
+    for (int64_t i : found)
+      names += str(names.empty() ? "" : ", ", "'", arguments[i].name, "' ",
+                   arguments[i].type.text());
+    throw Error(FP8_ERROR_DATA,
+                str("text feeds one batch argument, or inputs and targets of "
+                    "one shape, but ",
+                    function, " has ", names, ": give each an array"));
+  }
+  const TensorInfo &input = arguments[text->input];
+  if (text->rows == 0)
+    throw Error(FP8_ERROR_DATA,
+                str("batch argument '", input.name, "' of ", function, " is ",
+                    input.type.text(), ": it holds nothing"));
+  return *text;
+}
+
+int64_t textVocabulary(const std::vector<TensorInfo> &arguments,
+                       const std::vector<bool> &taken) {
+  std::vector<int64_t> found;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].role == FP8_ROLE_BATCH && !taken[i] &&
+        takesText(arguments[i]))
+      found.push_back(static_cast<int64_t>(i));
+  std::optional<TextArguments> text = textArgumentsOf(arguments, found);
+  return text ? text->vocabulary : -1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -185,9 +212,19 @@ void checkDataLists(const fp8_train_options &options) {
       throw Error(FP8_ERROR_INVALID, str("expected ", what, " but got ",
                                          count < 0 ? "less than 0" : "none"));
   };
-  check("batch sources", options.batches, options.num_batches);
-  check("batch sources for the evaluation", options.eval_batches,
-        options.num_eval_batches);
+  auto checkSources = [&](const char *what, const fp8_batch_source *sources,
+                          int64_t count) {
+    check(what, sources, count);
+    for (int64_t i = 0; i < count; ++i)
+      if (!sources[i].path ||
+          (!sources[i].file && !(sources[i].info && sources[i].data)))
+        throw Error(
+            FP8_ERROR_INVALID,
+            "a batch source has no path, or neither a file nor an array");
+  };
+  checkSources("batch sources", options.batches, options.num_batches);
+  checkSources("batch sources for the evaluation", options.eval_batches,
+               options.num_eval_batches);
 }
 
 double heldOutShare(double option) {

@@ -69,6 +69,11 @@ TextArguments findTextArguments(const std::string &function,
                                 const std::vector<TensorInfo> &arguments,
                                 const std::vector<bool> &taken);
 
+/// Returns the vocabulary of the arguments that text feeds if arrays feed those
+/// in `taken` and all that text cannot; -1 if there are none, or too many.
+int64_t textVocabulary(const std::vector<TensorInfo> &arguments,
+                       const std::vector<bool> &taken);
+
 /// Throws unless the lists of files and arrays in the options are complete.
 void checkDataLists(const fp8_train_options &options);
 

@@ -1,6 +1,7 @@
 //===- EvaluateState.cpp - Evaluation and export outside of a run ---------===//
 
 #include "EvaluateState.h"
+#include "Binding.h"
 #include "Checkpoint.h"
 #include "Data.h"
 #include "Evaluation.h"
@@ -65,16 +66,17 @@ void HeldOut::checkStep() const {
                 "but got one of others");
 }
 
-/// Returns the vocabulary of the step's own text arguments; -1 if unknown.
+/// Returns the vocabulary of the step's own text arguments; -1 if unknown. The
+/// caller's loop may feed others, of which the options say nothing.
 int64_t HeldOut::vocabularyOfStep() const {
   std::vector<bool> taken; // by arrays
   for (const TensorInfo &argument : step.executable.arguments)
-    taken.push_back(std::any_of(
-        options.batches, options.batches + options.num_batches,
-        [&](const auto &batch) { return argument.name == batch.path; }));
-  TextArguments arguments =
-      findTextArguments("the step", step.executable.arguments, taken);
-  return arguments.input < 0 ? -1 : arguments.vocabulary;
+    taken.push_back(
+        std::any_of(options.batches, options.batches + options.num_batches,
+                    [&](const fp8_batch_source &batch) {
+                      return splitPath(argument.name) == splitPath(batch.path);
+                    }));
+  return textVocabulary(step.executable.arguments, taken);
 }
 
 void HeldOut::openText(Evaluation &evaluation) {

@@ -367,6 +367,48 @@ TEST_F(Train, EvaluatesAStepOfTheCallers) {
   fp8_step_destroy(own);
 }
 
+TEST_F(Train, AnEvaluationNeedsNoArraysOfItsStep) {
+  // The caller's loop feeds a mask besides the tokens; x has a smaller
+  // vocabulary than the evaluation's tokens.
+  Builder builder("step", stepEntry);
+  builder.arg("p['w']", FP8_DTYPE_F32, {vocabulary}, FP8_ROLE_STATE)
+      .arg("batch['x']", FP8_DTYPE_I32, {rows, window}, FP8_ROLE_BATCH, 100)
+      .arg("batch['mask']", FP8_DTYPE_F32, {rows, window}, FP8_ROLE_BATCH)
+      .result("result[0]['w']", FP8_DTYPE_F32, {vocabulary}, FP8_KIND_STATE, 0)
+      .result("result[1]", FP8_DTYPE_F32, {}, FP8_KIND_LOSS);
+  Executable masked(builder.build());
+  options.step = masked;
+  fp8_step *own = nullptr;
+  ASSERT_EQ(fp8_step_create(masked, 1, &own), FP8_OK);
+  auto evaluate = [&] {
+    said.clear();
+    fp8_status status = fp8_evaluate(&options, own, options.message, this);
+    error = status == FP8_OK ? "" : fp8_last_error();
+    return status;
+  };
+  EXPECT_EQ(evaluate(), FP8_ERROR_DATA);
+  EXPECT_HAS(error, "vocabulary");
+  write(text, std::string(20000, 'a')); // below 100
+  ASSERT_EQ(evaluate(), FP8_OK) << error;
+  EXPECT_HAS(said, "\"batches\":31}");
+  // If an array feeds x, the evaluation's own vocabulary is used.
+  write(text, sampleText(20000));
+  int64_t dims[] = {1, rows, window};
+  fp8_tensor_info info = {};
+  info.dtype = FP8_DTYPE_I32;
+  info.rank = 3;
+  info.dims = dims;
+  std::vector<int32_t> values(tokens);
+  fp8_batch_source source = {"batch.x", nullptr, nullptr, &info, values.data()};
+  options.batches = &source;
+  options.num_batches = 1;
+  EXPECT_EQ(evaluate(), FP8_OK) << error;
+  source.path = nullptr;
+  EXPECT_EQ(evaluate(), FP8_ERROR_INVALID);
+  EXPECT_HAS(error, "a batch source has no path");
+  fp8_step_destroy(own);
+}
+
 TEST_F(Train, SameForOneAndTwoThreads) {
   ASSERT_EQ(run(), FP8_OK) << error;
   std::string two = read(out + "/checkpoint-40.safetensors");
