@@ -153,7 +153,8 @@ std::string evaluateState(const fp8_train_options &options, fp8_step &step) {
   for (size_t i = 0; i < names.size(); ++i)
     line["heldout_metrics"][names[i]] = number((*means)[i + 1]);
   line["batches"] = evaluation->batches();
-  return line.dump();
+  return line.dump(-1, ' ', false,
+                   nlohmann::ordered_json::error_handler_t::replace);
 }
 
 void exportState(const fp8_train_options &options, fp8_step &step,

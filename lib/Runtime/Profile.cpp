@@ -19,12 +19,11 @@ std::string profileJson(const std::vector<fp8_launch_stat> &launches) {
   for (size_t i = 0; i < launches.size(); ++i) {
     const fp8_launch_stat &stat = launches[i];
     double runs = static_cast<double>(std::max<int64_t>(stat.runs, 1));
-    text +=
-        str(i ? ",\n" : "", "  {\"launch\": ", i,
-            ", \"name\": ", nlohmann::json(stat.name ? stat.name : "").dump(),
-            ", \"tasks\": ", stat.tasks, ", \"runs\": ", stat.runs,
-            ", \"microseconds\": ",
-            numberText(rounded(stat.seconds / runs * 1e6, 10)), "}");
+    text += str(i ? ",\n" : "", "  {\"launch\": ", i,
+                ", \"name\": ", jsonText(stat.name ? stat.name : ""),
+                ", \"tasks\": ", stat.tasks, ", \"runs\": ", stat.runs,
+                ", \"microseconds\": ",
+                numberText(rounded(stat.seconds / runs * 1e6, 10)), "}");
   }
   return text + "\n]\n";
 }

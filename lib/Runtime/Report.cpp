@@ -83,17 +83,17 @@ std::string Report::jsonLine(const LogRow &row) const {
   if (row.isSkipped)
     line += ", \"skipped\": true";
   if (!row.alarms.empty())
-    line += ", \"alarms\": " + json(row.alarms).dump();
+    line +=
+        ", \"alarms\": " +
+        json(row.alarms).dump(-1, ' ', false, json::error_handler_t::replace);
   auto object = [&](const char *key, const std::vector<std::string> &names,
                     const std::vector<double> &values) {
     if (values.empty())
       return;
     line += str(", \"", key, "\": {");
     for (size_t i = 0; i < values.size(); ++i)
-      line += str(
-          i ? ", " : "",
-          json(names[i]).dump(-1, ' ', false, json::error_handler_t::replace),
-          ": ", jsonNumber(values[i]));
+      line +=
+          str(i ? ", " : "", jsonText(names[i]), ": ", jsonNumber(values[i]));
     line += "}";
   };
   object("metrics", metricNames, row.metrics);

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -370,6 +371,11 @@ std::string numberText(double value) {
       break;
   }
   return {text, end};
+}
+
+std::string jsonText(const std::string &text) {
+  using nlohmann::json;
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::string groupedText(int64_t value) {

@@ -141,6 +141,9 @@ int64_t firstNonFinite(const void *data, const TensorType &type);
 
 /// Returns the shortest text that reads back as the same number.
 std::string numberText(double value);
+/// Quotes a text as JSON, which is UTF-8: names of source files may hold other
+/// bytes, each of which becomes U+FFFD.
+std::string jsonText(const std::string &text);
 /// 1234567 -> "1,234,567".
 std::string groupedText(int64_t value);
 /// 12345678 -> "11.8 MiB".

@@ -1,10 +1,10 @@
 //===- Timeline.cpp - When each thread worked on which launch -------------===//
 
 #include "Timeline.h"
+#include "Support.h"
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 namespace fp8::rt {
 
@@ -110,17 +110,12 @@ std::string microseconds(Timeline::Clock::duration time) {
                 static_cast<long long>(ns) / 1000, static_cast<int>(ns % 1000));
   return text;
 }
-
-/// Quotes a name as JSON.
-std::string quoted(const std::string &text) {
-  return nlohmann::json(text).dump();
-}
 } // namespace
 
 std::string Timeline::json(const std::vector<std::string> &launchNames) const {
   std::vector<std::string> names;
   for (const std::string &name : launchNames)
-    names.push_back(quoted(name));
+    names.push_back(jsonText(name));
   std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
   text +=
       R"({"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "fp8 step"}})";
@@ -145,14 +140,14 @@ std::string Timeline::json(const std::vector<std::string> &launchNames) const {
         "\", \"name\": " + name + ", \"args\": {" + args + "}}";
   };
   for (const Step &step : steps) {
-    event(0, quoted("step " + std::to_string(step.number)), "step", step.begin,
-          step.end,
+    event(0, jsonText("step " + std::to_string(step.number)), "step",
+          step.begin, step.end,
           step.left ? "\"slices_left_out\": " + std::to_string(step.left) : "");
     for (const Slice &slice : step.slices) {
       auto index = static_cast<size_t>(slice.launch);
       event(slice.thread,
             index < names.size() ? names[index]
-                                 : quoted("launch " + std::to_string(index)),
+                                 : jsonText("launch " + std::to_string(index)),
             "launch", slice.begin, slice.end,
             "\"launch\": " + std::to_string(slice.launch) +
                 ", \"tasks\": " + std::to_string(slice.tasks) +
@@ -160,10 +155,10 @@ std::string Timeline::json(const std::vector<std::string> &launchNames) const {
     }
     for (const Transfer &each : step.transfers)
       if (each.isWait)
-        event(0, quoted("wait for " + each.name), "wait", each.begin, each.end,
-              "");
+        event(0, jsonText("wait for " + each.name), "wait", each.begin,
+              each.end, "");
       else
-        event(network, quoted(each.name), "network", each.begin, each.end,
+        event(network, jsonText(each.name), "network", each.begin, each.end,
               "\"collectives\": " + std::to_string(each.collectives) +
                   ", \"bytes\": " + std::to_string(each.bytes));
   }

@@ -226,8 +226,8 @@ std::string Trace::jsonLine(int64_t step) const {
   }
   std::string line = str("{\"step\": ", step, ", \"tensors\": {");
   for (size_t i = 0; i < order.size(); ++i)
-    line += str(i ? ", " : "", nlohmann::json(order[i]).dump(), ": {",
-                tensors[order[i]], "}");
+    line +=
+        str(i ? ", " : "", jsonText(order[i]), ": {", tensors[order[i]], "}");
   return line + "}}\n";
 }
 

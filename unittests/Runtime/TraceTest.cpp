@@ -64,14 +64,13 @@ protected:
     };
   }
 
-  static fp8_executable *makeStep() {
+  static fp8_executable *makeStep(const char *trace = "trace.quantization.a") {
     Builder builder("step", entry);
     builder.arg("sum", FP8_DTYPE_F32, {3}, FP8_ROLE_STATE)
         .arg("x", FP8_DTYPE_F32, {1}, FP8_ROLE_BATCH)
         .result("result[0]", FP8_DTYPE_F32, {3}, FP8_KIND_STATE, 0, 1)
         .result("result[1]", FP8_DTYPE_F32, {}, FP8_KIND_LOSS)
-        .result("trace.quantization.a", FP8_DTYPE_F64, {2, kSize},
-                FP8_KIND_TRACE_QUANTIZATION);
+        .result(trace, FP8_DTYPE_F64, {2, kSize}, FP8_KIND_TRACE_QUANTIZATION);
     return builder.build();
   }
 
@@ -148,6 +147,14 @@ TEST_F(TraceTest, Lines) {
   EXPECT_HAS(said, "trace.jsonl");
   // Statistics are not among the user's metrics.
   EXPECT_EQ(read(out + "/log.jsonl").find("metrics"), std::string::npos);
+}
+
+TEST_F(TraceTest, NamesMayHoldAnyBytes) {
+  Executable other(makeStep("trace.quantization.gr\xfc\xdf"));
+  options.step = other;
+  ASSERT_EQ(run({3}, {"amax > 5 : warn"}), FP8_OK) << fp8_last_error();
+  EXPECT_HAS(read(out + "/trace.jsonl"), "{\"gr\ufffd\ufffd\": {\"amax\"");
+  EXPECT_HAS(read(out + "/log.jsonl"), "amax of gr\ufffd\ufffd, layer 1 is 6");
 }
 
 TEST_F(TraceTest, Every) {

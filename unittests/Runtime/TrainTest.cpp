@@ -114,8 +114,11 @@ void initEntry(fp8_step *step) {
   fp8_launch(step, 0, initTask, vocabulary, operands, nullptr, 3);
 }
 
-fp8_executable *makeStep(int64_t width = vocabulary, int64_t known = 256) {
+fp8_executable *makeStep(int64_t width = vocabulary, int64_t known = 256,
+                         const std::vector<const char *> &launches = {}) {
   Builder builder("step", stepEntry);
+  builder.desc.launch_names = launches.data();
+  builder.desc.num_launches = static_cast<int64_t>(launches.size());
   builder.desc.arena_bytes = 4096;
   builder.desc.scratch_bytes = 64;
   builder.arg("p['w']", FP8_DTYPE_F32, {width}, FP8_ROLE_STATE)
@@ -276,6 +279,16 @@ TEST_F(Train, ATimelineHasTheLastStepsThatFit) {
   text = read(out + "/timeline.json");
   EXPECT_EQ(occurrences(text, "\"cat\": \"launch\""), most);
   EXPECT_HAS(text, "\"name\": \"step 1\", \"args\": {\"slices_left_out\": ");
+}
+
+TEST_F(Train, LabelsOfLaunchesMayHoldAnyBytes) {
+  Executable labelled(makeStep(vocabulary, 256, {"gr\xfc\xdf.py:1 (add)"}));
+  options.step = labelled;
+  options.profile = 1;
+  options.steps = 2;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  for (const char *file : {"/profile.json", "/timeline.json"})
+    EXPECT_HAS(read(out + file), "\"gr\ufffd\ufffd.py:1 (add)\"");
 }
 
 TEST_F(Train, CostsOfTheWrongFormAreNoticedBeforeTraining) {
