@@ -116,8 +116,8 @@ takeValues(const Values &values, std::vector<std::string> &names, Read &&read) {
   return taken;
 }
 
-/// Returns the row of a line of log.jsonl; nothing if it has no step or no
-/// loss. A killed process may leave an incomplete line.
+/// Returns the row of a line of log.jsonl; nothing if it has no step, no loss
+/// or no objects of metrics. A killed process may leave an incomplete line.
 std::optional<LogRow> Report::readJson(const std::string &line) {
   json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object() || !object.contains("step") ||
@@ -126,6 +126,9 @@ std::optional<LogRow> Report::readJson(const std::string &line) {
   json loss = object.value("loss", json());
   if (!loss.is_number() && !loss.is_string())
     return std::nullopt;
+  for (const char *key : {"metrics", "heldout_metrics"})
+    if (!object.value(key, json::object()).is_object())
+      return std::nullopt;
   LogRow row;
   row.step = object["step"].get<int64_t>();
   row.loss = readNumber(object, "loss");

@@ -546,6 +546,11 @@ TEST_F(Train, ALogMakesUpForRowsThatTheOtherLacks) {
        {std::string(), jsonl.substr(0, jsonl.size() / 2),
         jsonl.substr(0, third) + "{\"step\": 3, \"note\": 1}" +
             jsonl.substr(fourth),
+        jsonl.substr(0, third) + "{\"step\": 3, \"loss\": 1, \"metrics\": 5}" +
+            jsonl.substr(fourth),
+        jsonl.substr(0, third) +
+            "{\"step\": 3, \"loss\": 1, \"heldout_metrics\": [1]}" +
+            jsonl.substr(fourth),
         jsonl.substr(0, third) + "oops" + jsonl.substr(fourth)}) {
     if (damaged.empty())
       std::filesystem::remove(out + "/log.jsonl");
