@@ -93,6 +93,15 @@ struct fp8_step {
                      const int64_t *operands, const int64_t *offsets,
                      int64_t numOperands);
   void wait(int64_t number);
+  /// Runs `action` for generated code, which no exception may cross: it fails
+  /// the run.
+  template <typename Action> void attempt(const Action &action) noexcept {
+    try {
+      action();
+    } catch (...) {
+      fail(fp8::rt::currentError());
+    }
+  }
   void setGroup(fp8_group *group);
   /// Returns the ranks that run the step together; null if it runs alone.
   fp8_group *group() { return inFlight ? &inFlight->ranks() : nullptr; }
@@ -194,6 +203,7 @@ private:
                                   const int64_t *offsets, int64_t numOperands,
                                   int64_t number);
   void copy(char *target, const char *source, int64_t bytes);
+  void fail(const fp8::rt::Error &error);
   /// Runs the host's part of a collective, in the order of the step.
   void call(std::function<void()> what);
   void failCollective(int64_t number, const char *label,

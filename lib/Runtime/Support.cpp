@@ -36,21 +36,28 @@ static void setLastError(const char *message) noexcept {
   }
 }
 
-fp8_status recordFailure() noexcept {
+Error currentError() {
   try {
     throw;
   } catch (const Error &error) {
+    return error;
+  } catch (const std::bad_alloc &) {
+    return {FP8_ERROR_MEMORY, "out of memory"};
+  } catch (const std::exception &error) {
+    return {FP8_ERROR_INTERNAL, error.what()};
+  } catch (...) {
+    return {FP8_ERROR_INTERNAL, "unknown failure"};
+  }
+}
+
+fp8_status recordFailure() noexcept {
+  try {
+    Error error = currentError();
     setLastError(error.what());
     return error.status;
-  } catch (const std::bad_alloc &) {
+  } catch (...) {
     setLastError("out of memory");
     return FP8_ERROR_MEMORY;
-  } catch (const std::exception &error) {
-    setLastError(error.what());
-    return FP8_ERROR_INTERNAL;
-  } catch (...) {
-    setLastError("unknown failure");
-    return FP8_ERROR_INTERNAL;
   }
 }
 

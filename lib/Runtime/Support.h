@@ -54,6 +54,9 @@ template <typename T> std::optional<T> numberOf(const std::string &text) {
   return number;
 }
 
+/// Returns the exception that is being handled.
+Error currentError();
+
 /// Runs `body` and converts exceptions to a status and fp8_last_error().
 fp8_status recordFailure() noexcept;
 template <typename F> fp8_status guard(F &&body) noexcept {

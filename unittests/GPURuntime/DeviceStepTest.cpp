@@ -432,6 +432,45 @@ TEST(Step, BadControlFlowIsAnError) {
   }
 }
 
+/// With so many operands the standard library throws.
+static const fp8_gpu_kernel tooMany = [] {
+  fp8_gpu_kernel kernel = add;
+  kernel.num_operands = -1;
+  return kernel;
+}();
+static bool launchesTooMany;
+
+/// No exception may cross generated code, which this stands for.
+static void failsOnce(fp8_step *step) noexcept {
+  start(step, 0, add, 2, {~0, ~1});
+  if (launchesTooMany)
+    fp8_launch(
+        step, 1,
+        reinterpret_cast<fp8_kernel_fn>(const_cast<fp8_gpu_kernel *>(&tooMany)),
+        1, nullptr, nullptr, -1);
+  start(step, 2, sum, 1, {~0, ~2});
+}
+
+TEST(Step, RunsAfterAnExceptionOfTheLibrary) {
+  Trained function(failsOnce);
+  const fp8_gpu_kernel *kernels[] = {&add, &sum, &tooMany};
+  function.builder.desc.gpu_kernels = kernels;
+  function.builder.desc.num_gpu_kernels = std::size(kernels);
+  Executable executable(function.builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 0, &step), FP8_OK) << fp8_last_error();
+  launchesTooMany = true;
+  EXPECT_EQ(fp8_step_run(step), FP8_ERROR_INTERNAL);
+  launchesTooMany = false;
+  for (float y : {2.0f, 3.0f}) {
+    std::fill_n(argument<float>(step, 0), elements, 1.0f);
+    std::fill_n(argument<float>(step, 1), elements, y);
+    ASSERT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
+    EXPECT_EQ(*result<float>(step, 1), elements * (1 + y));
+  }
+  fp8_step_destroy(step);
+}
+
 //===----------------------------------------------------------------------===//
 // Missing drivers and devices
 //===----------------------------------------------------------------------===//

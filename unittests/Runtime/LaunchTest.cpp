@@ -305,6 +305,19 @@ TEST(Launch, ScalarsOfAFailedStepGoNowhere) {
 
 TEST(Launch, BadOperandIsAStatus) { expectBadOperand(badOperand); }
 
+/// No exception may cross generated code, which this stands for.
+static void tooManyOperands(fp8_step *step) noexcept {
+  fp8_launch(step, 0, mix, 1, nullptr, nullptr, INT64_MAX);
+}
+
+TEST(Launch, AnExceptionOfTheLibraryIsAStatus) {
+  Builder builder("many", tooManyOperands);
+  Executable executable(builder.build());
+  Step step(executable, 1);
+  EXPECT_EQ(fp8_step_run(step), FP8_ERROR_INTERNAL);
+  EXPECT_NE(std::string(fp8_last_error()), "");
+}
+
 TEST(Step, StateWithABufferOfItsOwnChangesPlaces) {
   alignas(64) static char storage[128];
   // It is not aligned to 64 bytes, so it is copied.

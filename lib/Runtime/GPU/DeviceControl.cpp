@@ -24,17 +24,6 @@ DeviceStep::DeviceMemory::DeviceMemory(const Driver &driver, int64_t bytes,
 
 DeviceStep::DeviceMemory::~DeviceMemory() { driver.cuMemFree_v2(address); }
 
-template <typename Action> void DeviceStep::attempt(const Action &action) {
-  if (failure)
-    return;
-  // No exception may cross generated code.
-  try {
-    action();
-  } catch (const Error &error) {
-    failure = error;
-  }
-}
-
 /// Returns the address of the counter of open counted loop number `level`.
 cuda::DevicePointer DeviceStep::counter(int64_t level) {
   constexpr int64_t bytes = sizeof(int64_t);

@@ -368,8 +368,7 @@ void DeviceStep::run(fp8_step &step) {
     program.clear();
     isRecording = !launchesOneByOne;
     executable.entry(&step);
-    if (!failure)
-      fetchResults();
+    attempt([&] { fetchResults(); });
     bool isWhole = isRecording && !failure;
     isRecording = false;
     if (failure) {

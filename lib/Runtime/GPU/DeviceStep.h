@@ -138,8 +138,16 @@ private:
   bool isRecordedFor(const fp8_gpu_kernel *kernel) const {
     return kernel && isRecording;
   }
-  /// Runs `action`; an error fails the run.
-  template <typename Action> void attempt(const Action &action);
+  /// Runs `action`, unless the run has failed; an error fails it.
+  template <typename Action> void attempt(const Action &action) {
+    if (failure)
+      return;
+    try {
+      action();
+    } catch (...) {
+      failure = currentError();
+    }
+  }
   cuda::DevicePointer operandTable(int64_t launch, const int64_t *operands,
                                    const int64_t *offsets, int64_t count);
   void finishLaunch(int64_t launch, int64_t blocks,
