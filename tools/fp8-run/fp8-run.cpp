@@ -13,6 +13,7 @@
 #include "fp8/Compiler/Program.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Init.h"
+#include "fp8/Run/OptionTable.h"
 #include "fp8/Run/Process.h"
 #include "fp8/Run/Ranks.h"
 #include "fp8/Support/OutputFile.h"
@@ -26,6 +27,7 @@
 #include "llvm/Support/InitLLVM.h"
 
 #include <functional>
+#include <memory>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -40,39 +42,46 @@ int usageError(const llvm::Twine &message) {
   return 2;
 }
 
-/// A number option that reports mistakes in the words of this project.
-template <typename T> class Number : public cl::opt<std::string> {
+/// Options of the table that both programs have, as LLVM's command line takes
+/// them: one with a value, and a flag.
+class ValueOption : public cl::opt<std::string> {
 public:
-  template <typename... Ms>
-  Number(const char *name, T initial, const Ms &...modifiers)
-      : opt(StringRef(name), cl::cat(category), modifiers...), value(initial) {
-    if (ValueStr.empty())
-      setValueStr("N");
-  }
-  operator T() const { return value; }
+  explicit ValueOption(const fp8run::Option &option)
+      : opt(StringRef(option.name), cl::desc(option.help),
+            cl::value_desc(option.value),
+            option.isList ? cl::ZeroOrMore : cl::Optional, cl::cat(category)),
+        option(option) {}
 
 private:
   bool handleOccurrence(unsigned, StringRef, StringRef text) override {
-    bool isWrong;
-    if constexpr (std::is_floating_point_v<T>)
-      isWrong = text.getAsDouble(value);
-    else
-      isWrong = text.getAsInteger(10, value);
-    if (isWrong)
-      usageError("expected --" + ArgStr + " to be a " +
-                 (std::is_floating_point_v<T> ? "number"
-                  : std::is_signed_v<T>       ? "whole number"
-                                              : "whole number, 0 or more,") +
-                 " but got '" + text + "'");
-    return isWrong;
+    std::string mistake = option.set(text.str());
+    if (!mistake.empty())
+      usageError(mistake);
+    return !mistake.empty();
   }
 
-  T value;
+  const fp8run::Option &option;
+};
+
+class FlagOption : public cl::opt<bool> {
+public:
+  explicit FlagOption(const fp8run::Option &option)
+      : opt(StringRef(option.name), cl::desc(option.help), cl::cat(category),
+            cl::callback([&option](const bool &isOn) {
+              option.set(isOn ? "true" : "false");
+            })) {}
 };
 
 /// Constructed in main after LLVM's own options are removed (some have the same
 /// names).
 struct Options {
+  Options();
+
+  fp8run::RunOptions run;
+  // LLVM's options of the table refer to it.
+  std::vector<fp8run::Option> table = fp8run::runOptionTable(run);
+  std::vector<std::unique_ptr<cl::Option>> ofTable;
+
   // Required, but main checks that, for its own error message.
   cl::list<std::string> files{cl::Positional, cl::desc("STEP.mlir"),
                               cl::cat(category)};
@@ -82,27 +91,6 @@ struct Options {
       cl::desc("Initial values: a function (.mlir) or a safetensors "
                "file, by tree path"),
       cl::value_desc("INIT.mlir|W.safetensors"), cl::cat(category)};
-  cl::list<std::string> dataFiles{
-      "data",
-      cl::desc("Training text (bytes), or token files: .u16, "
-               ".npy, .safetensors"),
-      cl::value_desc("FILE"), cl::cat(category)};
-  cl::list<std::string> evalData{"eval-data",
-                                 cl::desc("Held-out text instead of the end of "
-                                          "each data file"),
-                                 cl::value_desc("FILE"), cl::cat(category)};
-  cl::list<std::string> batches{
-      "batch",
-      cl::desc("Feed a batch argument from an array (.safetensors, .npy) whose "
-               "leading dimension is the step, or the example"),
-      cl::value_desc("PATH=FILE[:TENSOR]"), cl::cat(category)};
-  cl::list<std::string> evalBatches{
-      "eval-batch", cl::desc("Feed an argument of --eval from an array"),
-      cl::value_desc("PATH=FILE[:TENSOR]"), cl::cat(category)};
-  cl::opt<bool> shuffle{"shuffle",
-                        cl::desc("Go through the rows of --batch in an order "
-                                 "drawn from the seed for every epoch"),
-                        cl::cat(category)};
   cl::opt<std::string> recipe{
       "recipe", cl::init("fp8"),
       cl::desc("Recipe: a name (default: fp8; with --entry none) or a .yaml "
@@ -116,44 +104,10 @@ struct Options {
       "print-recipe",
       cl::desc("Print the effective recipe with its defaults, and stop"),
       cl::cat(category)};
-  Number<int64_t> steps{"steps", 0,
-                        cl::desc("Train until this step (the steps before a "
-                                 "resume count)")};
-  cl::opt<std::string> outDir{"out", cl::init("out"),
-                              cl::desc("Directory of log, picture, reports and "
-                                       "checkpoints (default: out)"),
-                              cl::value_desc("DIR"), cl::cat(category)};
-  cl::opt<bool> resume{"resume",
-                       cl::desc("Continue from the newest checkpoint "
-                                "in --out"),
-                       cl::cat(category)};
-  cl::opt<bool> overwrite{"overwrite",
-                          cl::desc("Replace an earlier run in --out"),
-                          cl::cat(category)};
   cl::opt<std::string> evalFile{"eval",
                                 cl::desc("Function that gives the loss "
                                          "(and metrics) on held-out data"),
                                 cl::value_desc("EVAL.mlir"), cl::cat(category)};
-  Number<int64_t> evalEvery{"eval-every", 0,
-                            cl::desc("Evaluate every N steps (0: at the end)"),
-                            cl::value_desc("N")};
-  Number<int64_t> checkpointEvery{"checkpoint-every", 0,
-                                  cl::desc("Write a checkpoint every N steps "
-                                           "(0: at the end)"),
-                                  cl::value_desc("N")};
-  Number<int64_t> logEvery{
-      "log-every", 0,
-      cl::desc("Print a progress line every N steps if the "
-               "output is not a terminal"),
-      cl::value_desc("N")};
-  Number<double> holdout{"holdout", 0.1,
-                         cl::desc("Fraction at the end of each data file that "
-                                  "is held out (default: 0.1)")};
-  Number<uint64_t> seed{
-      "seed", 0,
-      cl::desc("Seed of the initializer and of the data order (default: 0)")};
-  Number<int32_t> threads{"threads", 0,
-                          cl::desc("Number of threads (0: one per core)")};
   cl::opt<std::string> targetCPU{
       "target-cpu", cl::init("native"),
       cl::desc("CPU to generate code for: native, or LLVM's name of it "
@@ -187,45 +141,27 @@ struct Options {
       cl::desc("Fail if a dot that the recipe quantizes "
                "cannot be converted"),
       cl::cat(category)};
-  cl::opt<bool> dataParallel{
-      "data-parallel",
-      cl::desc("The step runs on several ranks, each with its own rows of the "
-               "batch: gradients are reduced over all of them"),
-      cl::cat(category)};
   cl::opt<std::string> lossReduction{
       "loss-reduction",
       cl::desc(
           "With --data-parallel, if it cannot be proved: whether the loss is "
           "the mean or the sum over the rows of the batch"),
       cl::value_desc("mean|sum"), cl::cat(category)};
-  cl::opt<unsigned> zero{"zero",
-                         cl::desc("With --data-parallel: 1 distributes masters "
-                                  "and moments over the ranks, "
-                                  "each of which updates its own (ZeRO-1)"),
-                         cl::value_desc("0|1"), cl::init(0), cl::cat(category)};
-  cl::opt<bool> globalAmax{
-      "global-amax",
+  cl::opt<unsigned, true> zero{
+      "zero",
+      cl::location(run.zero),
+      cl::desc("With --data-parallel: 1 distributes masters "
+               "and moments over the ranks, "
+               "each of which updates its own (ZeRO-1)"),
+      cl::value_desc("0|1"),
+      cl::init(0),
+      cl::cat(category)};
+  cl::opt<bool, true> globalAmax{
+      "global-amax", cl::location(run.globalAmax),
       cl::desc(
           "With --data-parallel: compute current scales from the amaxes of "
           "all ranks, not only of a rank's own rows"),
       cl::cat(category)};
-  Number<double> rankTimeout{
-      "rank-timeout", 0,
-      cl::desc("With --data-parallel: a rank that does not answer for this "
-               "long has failed (0: 300)"),
-      cl::value_desc("SECONDS")};
-  cl::opt<bool> noCheckpoints{
-      "no-checkpoints",
-      cl::desc("Write no checkpoint, not even at the end (the state is lost)"),
-      cl::cat(category)};
-  cl::opt<bool> shardedCheckpoints{
-      "sharded-checkpoints",
-      cl::desc("With --data-parallel: each rank writes a share of the state to "
-               "a file of its own, in parallel (as with --zero 1)"),
-      cl::cat(category)};
-  cl::opt<bool> showVerdicts{"verdicts",
-                             cl::desc("Print the verdict of every dot"),
-                             cl::cat(category)};
   cl::opt<bool> explain{
       "explain-signature",
       cl::desc("Print every argument's role and why, and stop"),
@@ -251,31 +187,6 @@ struct Options {
   cl::opt<std::string> dumpIR{
       "dump-ir", cl::desc("Write the IR after each stage to this directory"),
       cl::value_desc("DIR"), cl::cat(category)};
-  cl::opt<bool> profile{"profile",
-                        cl::desc("Time every launch: a table, profile.json, "
-                                 "and timeline.json for Perfetto"),
-                        cl::cat(category)};
-  cl::opt<bool> report{
-      "report",
-      cl::desc("Write the run as one page: report.html (runs python3)"),
-      cl::cat(category)};
-  cl::opt<bool> trace{"trace",
-                      cl::desc("Write statistics of every quantized tensor to "
-                               "trace.jsonl"),
-                      cl::cat(category)};
-  Number<int64_t> traceEvery{"trace-every", 0,
-                             cl::desc("Trace every N steps (0: every step)"),
-                             cl::value_desc("N")};
-  cl::list<std::string> alarms{
-      "alarm",
-      cl::desc("React to a metric: warn, stop, or skip the step (see "
-               "docs/Runtime.md)"),
-      cl::value_desc("METRIC[@TENSORS] > VALUE : ACTION"), cl::cat(category)};
-  cl::opt<std::string> exportDir{
-      "export-weights",
-      cl::desc("Write the trained parameters for other programs: "
-               "model.safetensors, export.json"),
-      cl::value_desc("DIR"), cl::cat(category)};
   cl::opt<std::string> exportFormat{
       "export-format", cl::init("f32"),
       cl::desc("Format of --export-weights: f32, bf16, or f8E4M3FN with "
@@ -290,10 +201,16 @@ struct Options {
   cl::opt<bool> noCache{
       "no-cache", cl::desc("Compile everything, even if the cache has it"),
       cl::cat(category)};
-  cl::opt<bool> quiet{"quiet", cl::desc("Print no progress"),
-                      cl::cat(category)};
 };
 Options *flags;
+
+Options::Options() {
+  for (const fp8run::Option &option : table)
+    if (option.isFlag())
+      ofTable.push_back(std::make_unique<FlagOption>(option));
+    else
+      ofTable.push_back(std::make_unique<ValueOption>(option));
+}
 
 /// Turns `--data A B` into `--data A --data B`; does the same for --eval-data.
 /// The last file of such a list is the step if it ends in .mlir and no other
@@ -375,8 +292,8 @@ std::string recipeName() {
 /// Returns true if the user asks for the trace or an alarm needs a metric of
 /// it.
 bool isTraced() {
-  return flags->trace ||
-         llvm::any_of(flags->alarms, [](const std::string &rule) {
+  return flags->run.trace ||
+         llvm::any_of(flags->run.alarms, [](const std::string &rule) {
            fp8_alarm alarm;
            return fp8_alarm_parse(rule.c_str(), &alarm) == FP8_OK &&
                   alarm.needs_trace;
@@ -410,7 +327,7 @@ void printNotice(const CompiledNotice &notice) {
 }
 
 std::function<void(const CompiledNotice &)> makeNotice() {
-  if (flags->quiet)
+  if (flags->run.quiet)
     return nullptr;
   return printNotice;
 }
@@ -456,8 +373,9 @@ OwningOpRef<ModuleOp> importToExplain(MLIRContext &context,
 }
 
 int explainSignature(MLIRContext &context, SignatureOptions signature) {
-  FailureOr<SmallVector<TreeLeaf>> values = readInitialValues(
-      flags->resume ? flags->outDir : std::string(), flags->initFile, context);
+  FailureOr<SmallVector<TreeLeaf>> values =
+      readInitialValues(flags->run.resume ? flags->run.outDir : std::string(),
+                        flags->initFile, context);
   if (failed(values))
     return 1;
   signature.initialValues = std::move(*values);
@@ -491,7 +409,7 @@ CompileOptions makeCompileOptions(const SignatureOptions &signature,
   options.recipe = recipeName();
   options.recipeOverrides.assign(flags->set.begin(), flags->set.end());
   options.signature = signature;
-  options.threads = options.runThreads = flags->threads;
+  options.threads = options.runThreads = flags->run.threads;
   options.optimize = !flags->noOptimize;
   options.targetCPU = flags->targetCPU;
   options.setTarget(flags->target); // parseCommandLine has checked it.
@@ -520,51 +438,18 @@ int runOnce(MLIRContext &context, const SignatureOptions &signature,
       "fp8-run",
       fp8_run_once((*loaded)->function("function"),
                    flags->inputs.empty() ? nullptr : flags->inputs.c_str(),
-                   flags->outputs.c_str(), flags->threads));
+                   flags->outputs.c_str(), flags->run.threads));
 }
 
 /// Returns the options of the run that do not concern the compiler.
 fp8run::RunOptions makeRunOptions() {
-  fp8run::RunOptions run;
+  fp8run::RunOptions run = flags->run;
   run.program = "fp8-run";
   run.hasInit = isInitializer(flags->initFile);
   run.hasEval = !flags->evalFile.empty();
   if (!run.hasInit)
     run.initFile = flags->initFile;
-  auto copy = [](const cl::list<std::string> &list) {
-    return std::vector<std::string>(list.begin(), list.end());
-  };
-  run.dataFiles = copy(flags->dataFiles);
-  run.evalData = copy(flags->evalData);
-  run.batches = copy(flags->batches);
-  run.evalBatches = copy(flags->evalBatches);
-  run.alarms = copy(flags->alarms);
-  run.outDir = flags->outDir;
-  run.exportDir = flags->exportDir;
-  run.steps = flags->steps;
-  run.evalEvery = flags->evalEvery;
-  run.checkpointEvery = flags->checkpointEvery;
-  run.logEvery = flags->logEvery;
-  run.traceEvery = flags->traceEvery;
-  run.holdout = flags->holdout;
-  run.hasHoldout = flags->holdout.getNumOccurrences() > 0;
-  run.seed = flags->seed;
-  run.threads = flags->threads;
-  run.shuffle = flags->shuffle;
-  run.resume = flags->resume;
-  run.overwrite = flags->overwrite;
-  run.profile = flags->profile;
-  run.report = flags->report;
   run.stepFile = flags->stepFile;
-  run.trace = flags->trace;
-  run.quiet = flags->quiet;
-  run.showVerdicts = flags->showVerdicts;
-  run.dataParallel = flags->dataParallel;
-  run.rankTimeout = flags->rankTimeout;
-  run.shardedCheckpoints = flags->shardedCheckpoints;
-  run.noCheckpoints = flags->noCheckpoints;
-  run.zero = flags->zero;
-  run.globalAmax = flags->globalAmax;
   return run;
 }
 
@@ -586,15 +471,15 @@ ProgramOptions makeProgramOptions(const fp8run::RunOptions &run,
   program.initFile = flags->initFile;
   program.evalFile = flags->evalFile;
   program.compile = makeCompileOptions(signature, cache);
-  program.compile.dataParallel = flags->dataParallel;
+  program.compile.dataParallel = flags->run.dataParallel;
   program.compile.lossReduction = flags->lossReduction;
-  program.compile.zero = flags->zero;
-  program.compile.globalAmax = flags->globalAmax;
+  program.compile.zero = flags->run.zero;
+  program.compile.globalAmax = flags->run.globalAmax;
   program.compile.trace = isTraced();
-  if (!flags->exportDir.empty())
+  if (!flags->run.exportDir.empty())
     program.compile.exportFormat = symbolizeExportFormat(flags->exportFormat);
-  if (flags->resume)
-    program.resumeDirectory = flags->outDir;
+  if (flags->run.resume)
+    program.resumeDirectory = flags->run.outDir;
   program.notice = makeNotice();
   return program;
 }
@@ -604,19 +489,17 @@ std::string findExportMistake() {
   if (!symbolizeExportFormat(flags->exportFormat))
     return "expected --export-format to be f32, bf16 or f8E4M3FN but got '" +
            flags->exportFormat + "'";
-  if (flags->exportFormat.getNumOccurrences() && flags->exportDir.empty())
+  if (flags->exportFormat.getNumOccurrences() && flags->run.exportDir.empty())
     return "expected --export-weights DIR with --export-format";
   return "";
 }
 
-using OptionRef = std::reference_wrapper<const cl::Option>;
-
 /// Returns the first of the options that the command line gives, as a mistake
 /// with another option; "" if it gives none.
-std::string findGiven(ArrayRef<OptionRef> options, StringRef other) {
-  for (const cl::Option &option : options)
-    if (option.getNumOccurrences())
-      return ("expected no --" + option.ArgStr + " with --" + other).str();
+std::string findGiven(ArrayRef<StringRef> names, StringRef other) {
+  for (StringRef name : names)
+    if (cl::getRegisteredOptions().lookup(name)->getNumOccurrences())
+      return ("expected no --" + name + " with --" + other).str();
   return "";
 }
 
@@ -624,26 +507,23 @@ std::string findGiven(ArrayRef<OptionRef> options, StringRef other) {
 /// with; "" if there is none.
 std::string findOptionOfRuns() {
   if (!flags->packageDir.empty())
-    if (std::string mistake =
-            findGiven({flags->inputs, flags->outputs}, "emit-package");
+    if (std::string mistake = findGiven({"inputs", "outputs"}, "emit-package");
         !mistake.empty())
       return mistake;
   if (flags->entry.empty())
     return "";
-  OptionRef ofRuns[] = {
-      flags->dataFiles,    flags->evalData,      flags->shuffle,
-      flags->steps,        flags->overwrite,     flags->evalEvery,
-      flags->holdout,      flags->logEvery,      flags->checkpointEvery,
-      flags->traceEvery,   flags->noCheckpoints, flags->shardedCheckpoints,
-      flags->alarms,       flags->report,        flags->profile,
-      flags->showVerdicts, flags->rankTimeout};
+  StringRef ofRuns[] = {"data",        "eval-data",      "shuffle",
+                        "steps",       "overwrite",      "eval-every",
+                        "holdout",     "log-every",      "checkpoint-every",
+                        "trace-every", "no-checkpoints", "sharded-checkpoints",
+                        "alarm",       "report",         "profile",
+                        "verdicts",    "rank-timeout"};
   // Of a step that is emitted or explained, --entry is the name.
-  OptionRef ofSteps[] = {
-      flags->initFile,    flags->evalFile,   flags->batches,
-      flags->evalBatches, flags->resume,     flags->outDir,
-      flags->seed,        flags->trace,      flags->dataParallel,
-      flags->zero,        flags->globalAmax, flags->exportDir,
-      flags->exportFormat};
+  StringRef ofSteps[] = {"init",         "eval",        "batch",
+                         "eval-batch",   "resume",      "out",
+                         "seed",         "trace",       "data-parallel",
+                         "zero",         "global-amax", "export-weights",
+                         "export-format"};
   std::string mistake = findGiven(ofRuns, "entry");
   bool isOnce = flags->packageDir.empty() && !flags->explain;
   return mistake.empty() && isOnce ? findGiven(ofSteps, "entry") : mistake;
@@ -653,9 +533,9 @@ std::string findOptionOfRuns() {
 /// there is none.
 std::string findEmptyOption() {
   for (const cl::opt<std::string> *option :
-       {&flags->initFile, &flags->outDir, &flags->evalFile, &flags->lossPath,
+       {&flags->initFile, &flags->evalFile, &flags->lossPath,
         &flags->lossReduction, &flags->entry, &flags->inputs, &flags->outputs,
-        &flags->dumpIR, &flags->exportDir, &flags->packageDir})
+        &flags->dumpIR, &flags->packageDir})
     if (option->getNumOccurrences() && option->empty())
       return ("expected --" + option->ArgStr + " " + option->ValueStr +
               " but got ''")
@@ -674,7 +554,7 @@ std::string findIdleOption() {
     return needs("gpu-image", "target nvptx:GPU");
   if (flags->gpuExpand.getNumOccurrences() && !isGPU)
     return needs("gpu-expand", "target nvptx:GPU");
-  if (!flags->lossReduction.empty() && !flags->dataParallel)
+  if (!flags->lossReduction.empty() && !flags->run.dataParallel)
     return needs("loss-reduction", "data-parallel");
   if (flags->entry.empty() && !flags->inputs.empty())
     return needs("inputs", "entry");
@@ -716,7 +596,7 @@ int emitPackage(MLIRContext &context, const SignatureOptions &signature,
     return 1;
   if (llvm::Error error = writePackage(*program, flags->packageDir))
     return fail(std::move(error));
-  if (flags->quiet)
+  if (flags->run.quiet)
     return 0;
   llvm::outs() << program->text("summary.txt") << "package   "
                << flags->packageDir << ": ";
@@ -799,7 +679,7 @@ int runCommand(MLIRContext &context) {
                                 llvm::join(flags->files, "', '") +
                                 "' (see --help)");
   flags->stepFile = flags->files.front();
-  if (std::string mistake = fp8run::findThreadsMistake(flags->threads);
+  if (std::string mistake = fp8run::findThreadsMistake(flags->run.threads);
       !mistake.empty())
     return usageError(mistake);
   if (std::string mistake = findTargetMistake(context); !mistake.empty())

@@ -6,18 +6,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "fp8-c/Runtime.h"
+#include "fp8/Run/OptionTable.h"
 #include "fp8/Run/Process.h"
 #include "fp8/Run/Ranks.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
 #include <getopt.h>
-#include <iterator>
+#include <utility>
 
+using fp8run::Option;
 using fp8run::RunOptions;
 
 namespace {
@@ -25,61 +23,6 @@ namespace {
 int usageError(const std::string &message) {
   std::fprintf(stderr, "fp8-train: error: %s\n", message.c_str());
   return 2;
-}
-
-/// An option: its name, the name of its value ("": it takes none), its help,
-/// and a function that sets the value. It returns false if the value has the
-/// wrong type.
-struct Option {
-  const char *name;
-  const char *value;
-  const char *help;
-  std::function<bool(const char *)> set;
-  const char *type = "";
-};
-
-/// Parses the whole text as a number.
-template <typename T, typename Parse>
-bool parseNumber(const char *text, T &out, Parse parse) {
-  char *end = nullptr;
-  errno = 0;
-  auto value = parse(text, &end);
-  out = static_cast<T>(value);
-  return end != text && *end == '\0' && errno == 0 && out == value;
-}
-
-bool parseInteger(const char *text, int64_t &out) {
-  return parseNumber(text, out, [](const char *from, char **end) {
-    return std::strtoll(from, end, 10);
-  });
-}
-
-Option flag(const char *name, const char *help, bool &out) {
-  return {name, "", help, [&out](const char *) { return out = true; }};
-}
-
-Option text(const char *name, const char *value, const char *help,
-            std::string &out) {
-  return {name, value, help,
-          [&out](const char *given) {
-            out = given;
-            return !out.empty();
-          },
-          "path"};
-}
-
-Option list(const char *name, const char *value, const char *help,
-            std::vector<std::string> &out) {
-  return {name, value, help, [&out](const char *given) {
-            out.emplace_back(given);
-            return true;
-          }};
-}
-
-Option integer(const char *name, const char *help, int64_t &out) {
-  return {name, "N", help,
-          [&out](const char *given) { return parseInteger(given, out); },
-          "whole number"};
 }
 
 /// The parsed command line.
@@ -94,9 +37,7 @@ struct CommandLine {
   bool printRecipe = false, help = false, version = false;
 
 private:
-  std::vector<Option> inputOptions();
-  std::vector<Option> outputOptions();
-  std::vector<Option> runOptions();
+  std::vector<Option> ownOptions();
   int takePositional(const char *argument, const Option *previous);
   const Option *find(const std::string &argument) const;
 
@@ -106,131 +47,21 @@ private:
 CommandLine::CommandLine() {
   run.program = "fp8-train";
   run.isPackage = true;
-  auto add = [this](std::vector<Option> more) {
-    std::move(more.begin(), more.end(), std::back_inserter(options));
-  };
-  add(inputOptions());
-  add(outputOptions());
-  add(runOptions());
+  options = fp8run::runOptionTable(run);
+  for (Option &option : ownOptions())
+    options.push_back(std::move(option));
   std::sort(options.begin(), options.end(),
-            [](const Option &a, const Option &b) {
-              return std::strcmp(a.name, b.name) < 0;
-            });
+            [](const Option &a, const Option &b) { return a.name < b.name; });
 }
 
-std::vector<Option> CommandLine::inputOptions() {
+std::vector<Option> CommandLine::ownOptions() {
   return {
-      list("batch", "PATH=FILE[:TENSOR]",
-           "Feed a batch argument from an array (.safetensors, .npy) whose "
-           "leading dimension is the step, or the example",
-           run.batches),
-      list("data", "FILE",
-           "Training text (bytes), or token files: .u16, .npy, .safetensors",
-           run.dataFiles),
-      list("eval-batch", "PATH=FILE[:TENSOR]",
-           "Feed an argument of the evaluation from an array", run.evalBatches),
-      list("eval-data", "FILE",
-           "Held-out text instead of the end of each data file", run.evalData),
-      {"holdout", "N", "Fraction at the end of each data file that is held out",
-       [this](const char *given) {
-         run.hasHoldout = true;
-         return parseNumber(given, run.holdout, std::strtod);
-       },
-       "number"},
-      text("init", "W.safetensors", "Initial values, by tree path",
-           run.initFile),
-      {"seed", "N", "Seed of the initializer and of the data order",
-       [this](const char *given) {
-         return given[0] != '-' &&
-                parseNumber(given, run.seed, [](const char *from, char **end) {
-                  return std::strtoull(from, end, 10);
-                });
-       },
-       "whole number, 0 or more,"},
-      flag("shuffle",
-           "Go through the rows of --batch in an order drawn from the seed "
-           "for every "
-           "epoch",
-           run.shuffle),
-  };
-}
-
-std::vector<Option> CommandLine::outputOptions() {
-  return {
-      integer("checkpoint-every",
-              "Write a checkpoint every N steps (0: at the end)",
-              run.checkpointEvery),
-      text("export-weights", "DIR",
-           "Write the trained parameters for other programs (a package "
-           "emitted with --export-weights)",
-           run.exportDir),
-      integer("log-every",
-              "Print a progress line every N steps if the output is not a "
-              "terminal",
-              run.logEvery),
-      flag("no-checkpoints",
-           "Write no checkpoint, not even at the end (the state is lost)",
-           run.noCheckpoints),
-      text("out", "DIR",
-           "Directory of log, picture, reports and checkpoints (out)",
-           run.outDir),
-      flag("overwrite", "Replace an earlier run in --out", run.overwrite),
-      flag("print-recipe", "Print the recipe of the package and stop",
-           printRecipe),
-      flag("profile",
-           "Time every launch: a table, profile.json, and timeline.json for "
-           "Perfetto",
-           run.profile),
-      flag("quiet", "Print no progress", run.quiet),
-      flag("report", "Write the run as one page: report.html (runs python3)",
-           run.report),
-      flag("sharded-checkpoints",
-           "With --data-parallel: each rank writes a share of the state to a "
-           "file of its own, in parallel",
-           run.shardedCheckpoints),
-      flag("trace",
-           "Write statistics of every quantized tensor to trace.jsonl (a "
-           "package emitted with --trace)",
-           run.trace),
-      integer("trace-every", "Trace every N steps (0: every step)",
-              run.traceEvery),
-      flag("verdicts", "Print the verdict of every dot", run.showVerdicts),
-  };
-}
-
-std::vector<Option> CommandLine::runOptions() {
-  return {
-      list("alarm", "METRIC[@TENSORS] > VALUE : ACTION",
-           "React to a metric: warn, stop, or skip the step", run.alarms),
-      flag("data-parallel",
-           "Train on all ranks that mpirun has started, each with its own "
-           "rows (a package emitted with --data-parallel)",
-           run.dataParallel),
-      integer("eval-every", "Evaluate every N steps (0: at the end)",
-              run.evalEvery),
-      flag("help", "Print this and stop", help),
-      {"rank-timeout", "SECONDS",
-       "With --data-parallel: a rank that does not answer for this long has "
-       "failed (0: 300)",
-       [this](const char *given) {
-         return parseNumber(given, run.rankTimeout, std::strtod);
-       },
-       "number"},
-      flag("resume", "Continue from the newest checkpoint in --out",
-           run.resume),
-      integer("steps",
-              "Train until this step (the steps before a resume count)",
-              run.steps),
-      {"threads", "N", "Number of threads (0: one per core)",
-       [this](const char *given) {
-         int64_t threads;
-         if (!parseInteger(given, threads))
-           return false;
-         run.threads = static_cast<int32_t>(threads);
-         return run.threads == threads;
-       },
-       "whole number"},
-      flag("version", "Print the version and stop", version),
+      fp8run::flag("help", "Print this and stop", help),
+      fp8run::text("init", "W.safetensors", "Initial values, by tree path",
+                   run.initFile),
+      fp8run::flag("print-recipe", "Print the recipe of the package and stop",
+                   printRecipe),
+      fp8run::flag("version", "Print the version and stop", version),
   };
 }
 
@@ -239,10 +70,10 @@ void CommandLine::printHelp() const {
               "USAGE: fp8-train DIR --data TEXT... --steps N --out DIR\n\n"
               "OPTIONS:\n");
   for (const Option &option : options) {
-    std::string left = std::string("  --") + option.name;
-    if (*option.value)
-      left += std::string("=<") + option.value + ">";
-    std::printf("%-50s - %s\n", left.c_str(), option.help);
+    std::string left = "  --" + option.name;
+    if (!option.isFlag())
+      left += "=<" + option.value + ">";
+    std::printf("%-50s - %s\n", left.c_str(), option.help.c_str());
   }
 }
 
@@ -275,8 +106,9 @@ const Option *CommandLine::find(const std::string &argument) const {
 int CommandLine::parse(int argc, char **argv) {
   std::vector<option> table;
   for (const Option &each : options)
-    table.push_back(
-        {each.name, *each.value ? required_argument : no_argument, nullptr, 0});
+    table.push_back({each.name.c_str(),
+                     each.isFlag() ? no_argument : required_argument, nullptr,
+                     0});
   table.push_back({});
   // '-' returns other arguments in order, ':' leaves errors to this function.
   opterr = 0;
@@ -297,10 +129,9 @@ int CommandLine::parse(int argc, char **argv) {
       return usageError(std::string("for the ") + argv[at] +
                         " option: requires a value (see --help)");
     previous = &options[index];
-    if (!previous->set(optarg))
-      return usageError(std::string("expected --") + previous->name +
-                        " to be a " + previous->type + " but got '" + optarg +
-                        "'");
+    if (std::string mistake = previous->set(optarg ? optarg : "true");
+        !mistake.empty())
+      return usageError(mistake);
   }
   for (; optind < argc; ++optind)
     if (int status = takePositional(argv[optind], nullptr))

@@ -141,6 +141,7 @@ for options, message in (
     (["--nothing"], "unknown command line argument '--nothing' (see --help)"),
     (["--no"], "unknown command line argument '--no' (see --help)"),
     (["--step"], "unknown command line argument '--step' (see --help)"),
+    (["--out", ""], "expected --out DIR but got ''"),
     (["--steps"], "for the --steps option: requires a value (see --help)"),
     (["--steps", "1"], "expected --data FILE... or --batch PATH=FILE"),
 ):
