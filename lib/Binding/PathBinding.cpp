@@ -98,6 +98,27 @@ bool matchesPath(std::string_view pattern, std::string_view path) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
+std::vector<size_t> findSeparators(std::string_view text) {
+  std::vector<size_t> places;
+  for (const PathKey &key : tokenizePath(text))
+    if (text[key.begin] != '[')
+      for (size_t at = key.begin; (at = text.find('=', at)) < key.end; ++at)
+        places.push_back(at);
+  return places;
+}
+
+std::optional<std::pair<std::string_view, std::string_view>>
+splitAssignment(std::string_view text) {
+  std::vector<size_t> places = findSeparators(text);
+  if (places.empty())
+    return std::nullopt;
+  std::pair parts{text.substr(0, places.back()),
+                  text.substr(places.back() + 1)};
+  if (parts.first.empty() || parts.second.empty())
+    return std::nullopt;
+  return parts;
+}
+
 /// The keys from `begin` on as one text; no key holds the separator.
 static std::string join(Keys::const_iterator begin, Keys::const_iterator end) {
   std::string text;

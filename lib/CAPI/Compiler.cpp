@@ -1,13 +1,13 @@
 //===- Compiler.cpp - C interface of the compiler -------------------------===//
 
 #include "fp8-c/Compiler.h"
+#include "fp8/Binding/PathBinding.h"
 #include "fp8/Compiler/BuildId.h"
 #include "fp8/Compiler/Cache.h"
 #include "fp8/Compiler/LoadedExecutable.h"
 #include "fp8/Compiler/Package.h"
 #include "fp8/Compiler/Program.h"
 #include "fp8/Init.h"
-#include "fp8/Support/TreePaths.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -110,12 +110,12 @@ readPairs(const char *what, const char *const *texts, int64_t count,
       !mistake.empty())
     return mistake;
   for (int64_t i = 0; i < count; ++i) {
-    auto [key, value] = splitAssignment(texts[i]);
-    if (key.empty() || value.empty())
+    auto parts = fp8binding::splitAssignment(texts[i]);
+    if (!parts)
       return ("expected " + llvm::Twine(what) + " KEY=VALUE but got '" +
               texts[i] + "'")
           .str();
-    pairs.push_back({key.str(), value.str()});
+    pairs.emplace_back(parts->first, parts->second);
   }
   return "";
 }

@@ -1,6 +1,7 @@
 //===- RunOptions.cpp - A training run as a command line has it -----------===//
 
 #include "fp8/Run/RunOptions.h"
+#include "fp8/Binding/PathBinding.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -16,41 +17,11 @@ using namespace fp8run;
 // Mistakes
 //===----------------------------------------------------------------------===//
 
-/// The places of '=' outside of brackets and quotes, in which a key of a tree
-/// may hold one; all places if these are not closed.
-static std::vector<size_t> findSeparators(const std::string &text) {
-  std::vector<size_t> outside, all;
-  char quote = 0;
-  int depth = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (c == '=') {
-      all.push_back(i);
-      if (!quote && depth == 0)
-        outside.push_back(i);
-    } else if (quote) {
-      i += c == '\\';
-      quote = c == quote ? 0 : quote;
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-    } else {
-      depth += (c == '[') - (c == ']');
-    }
-  }
-  return quote || depth != 0 ? all : outside;
-}
-
 static bool splitAt(size_t at, const std::string &text, std::string &key,
                     std::string &value) {
   key = text.substr(0, at);
   value = text.substr(at + 1);
   return !key.empty() && !value.empty();
-}
-
-bool fp8run::splitPair(const std::string &text, std::string &key,
-                       std::string &value) {
-  std::vector<size_t> places = findSeparators(text);
-  return !places.empty() && splitAt(places.back(), text, key, value);
 }
 
 static bool exists(const std::string &file) {
@@ -69,7 +40,7 @@ static std::string findFile(std::string file) {
 /// that exists separates; if there is none, the first one.
 static bool splitBatch(const std::string &text, std::string &path,
                        std::string &file) {
-  std::vector<size_t> places = findSeparators(text);
+  std::vector<size_t> places = fp8binding::findSeparators(text);
   for (size_t at : places)
     if (splitAt(at, text, path, file) && !findFile(file).empty())
       return true;

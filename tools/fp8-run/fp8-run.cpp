@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fp8/Binding/PathBinding.h"
 #include "fp8/Codegen/Target.h"
 #include "fp8/Compiler/BuildId.h"
 #include "fp8/Compiler/Cache.h"
@@ -271,13 +272,13 @@ LogicalResult
 splitPairs(const cl::list<std::string> &list,
            SmallVectorImpl<std::pair<std::string, std::string>> &pairs) {
   for (const std::string &text : list) {
-    std::string key, value;
-    if (!fp8run::splitPair(text, key, value)) {
+    auto parts = fp8binding::splitAssignment(text);
+    if (!parts) {
       usageError("expected --" + list.ArgStr + " KEY=VALUE but got '" + text +
                  "'");
       return failure();
     }
-    pairs.push_back({key, value});
+    pairs.emplace_back(parts->first, parts->second);
   }
   return success();
 }

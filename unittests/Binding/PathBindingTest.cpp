@@ -44,6 +44,31 @@ TEST(MatchesPath, StarsAndBrackets) {
   EXPECT_FALSE(matchesPath("", "p"));
 }
 
+// Keys may hold the sign that separates.
+TEST(SplitAssignment, TakesTheLastSignOutsideOfKeys) {
+  using Parts = std::pair<std::string_view, std::string_view>;
+  for (auto [path, value] :
+       {Parts("x", "batch"), Parts("state['a=b']", "result[0]['a=b']"),
+        Parts(R"(s["it's="])", R"(result[0]["it's="])"),
+        Parts(R"(s['\'='])", "r"), Parts("s[('a=b', 2)].w", "r[1]"),
+        Parts("layers/it's.w", "frozen"), Parts("a=b", "c"),
+        Parts("w", "tensor<4xf32>")}) {
+    std::string text = std::string(path) + "=" + std::string(value);
+    EXPECT_EQ(splitAssignment(text), Parts(path, value)) << text;
+  }
+  for (const char *text : {"", "=", "x", "x=", "=x", "s['a=b']", "s['a=b"})
+    EXPECT_EQ(splitAssignment(text), std::nullopt) << text;
+}
+
+// Which of them the runtime takes depends on the files that exist.
+TEST(FindSeparators, AreAllOutsideOfKeys) {
+  using Places = std::vector<size_t>;
+  EXPECT_EQ(findSeparators("b['a=b']=/dir/b2=0.9:a='1/x=1.npy"),
+            (Places{8, 16, 22, 27}));
+  EXPECT_EQ(findSeparators("x==y"), (Places{1, 2}));
+  EXPECT_EQ(findSeparators("b['a=b']"), Places{});
+}
+
 TEST(BindByPath, EqualPathsComeFirst) {
   Binding binding = bindByPath({{"p['a']", "f32[4]"}, {"p['b']", "f32[4]"}},
                                {{"p['b']", "f32[4]"}, {"p['a']", "f32[4]"}});

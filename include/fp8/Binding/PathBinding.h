@@ -1,7 +1,7 @@
 //===- PathBinding.h - Finding tensors by tree path -------------*- C++ -*-===//
 //
 // What tree paths are, for everyone who reads one: their keys, patterns that
-// match them, and how they bind.
+// match them, options that assign to them, and how they bind.
 //
 // An initializer, a file and a step name the same tensor by paths whose ends
 // agree: "p['layers'][0]['wq']" of the step is "result[0]['layers'][0]['wq']"
@@ -24,6 +24,7 @@
 #define FP8_BINDING_PATHBINDING_H
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,6 +70,16 @@ std::vector<std::string> splitPath(std::string_view path);
 /// Whether `path` matches: `*` matches any text, `?` any character; brackets
 /// match themselves.
 bool matchesPath(std::string_view pattern, std::string_view path);
+
+/// The places of the '=' that may separate the parts of `PATH=VALUE`: those in
+/// no key in brackets, which may hold one.
+std::vector<size_t> findSeparators(std::string_view text);
+
+/// Splits `PATH=VALUE` at the last of these, as in
+/// `state['a=b']=result[0]['a=b']`. Nothing if there is none or a part is
+/// empty.
+std::optional<std::pair<std::string_view, std::string_view>>
+splitAssignment(std::string_view text);
 
 /// The last key of a path if it says more than a position does: "lr", but not
 /// "0", "arg0" or "result[0]"; else "".

@@ -67,10 +67,6 @@ struct RunOptions {
 /// What is wrong with a number of threads; "" if nothing.
 std::string findThreadsMistake(int64_t threads);
 
-/// `KEY=VALUE`: the last '=' outside of brackets and quotes separates. False if
-/// there is none.
-bool splitPair(const std::string &text, std::string &key, std::string &value);
-
 /// Prints what the package has to say before the first step.
 void printReports(const RunOptions &options, const fp8_package *package);
 

@@ -1,8 +1,8 @@
 //===- AnalyzeSignature.cpp - The pass fp8-analyze-signature --------------===//
 
 #include "fp8/Analysis/Signature.h"
+#include "fp8/Binding/PathBinding.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
-#include "fp8/Support/TreePaths.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -57,12 +57,12 @@ private:
     auto split = [&](StringRef option, ArrayRef<std::string> entries,
                      auto &into) -> LogicalResult {
       for (StringRef entry : entries) {
-        auto [path, value] = fp8::splitAssignment(entry);
-        if (value.empty())
+        auto parts = fp8binding::splitAssignment(entry);
+        if (!parts)
           return emitError(getOperation().getLoc())
                  << "expected " << option << " to be PATH=VALUE but got '"
                  << entry << "'";
-        into.push_back({path.str(), value.str()});
+        into.emplace_back(parts->first, parts->second);
       }
       return success();
     };
