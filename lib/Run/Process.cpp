@@ -1,7 +1,7 @@
 //===- Process.cpp - The process of a command-line tool -------------------===//
 
 #include "fp8/Run/Process.h"
-#include "fp8/Run/RunOptions.h"
+#include "fp8/Run/ExitCode.h"
 
 #include <cerrno>
 #include <csignal>

@@ -1,6 +1,7 @@
 //===- Ranks.cpp - A program that is one of several ranks -----------------===//
 
 #include "fp8/Run/Ranks.h"
+#include "fp8/Run/ExitCode.h"
 
 #include <charconv>
 #include <cstdlib>

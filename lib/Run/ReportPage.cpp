@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fp8/Run/RunOptions.h"
+#include "ReportPage.h"
 
 #include <cerrno>
 #include <cstdio>

@@ -14,9 +14,11 @@
 #include "fp8/Compiler/Program.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Init.h"
+#include "fp8/Run/ExitCode.h"
 #include "fp8/Run/OptionTable.h"
 #include "fp8/Run/Process.h"
 #include "fp8/Run/Ranks.h"
+#include "fp8/Run/Train.h"
 #include "fp8/Support/OutputFile.h"
 #include "fp8/Support/Recipe.h"
 

@@ -6,9 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "fp8-c/Runtime.h"
+#include "fp8/Run/ExitCode.h"
 #include "fp8/Run/OptionTable.h"
 #include "fp8/Run/Process.h"
 #include "fp8/Run/Ranks.h"
+#include "fp8/Run/Train.h"
 
 #include <algorithm>
 #include <cstdio>

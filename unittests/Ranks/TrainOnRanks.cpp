@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fp8/Run/ExitCode.h"
 #include "fp8/Run/Ranks.h"
 
 #include <cmath>

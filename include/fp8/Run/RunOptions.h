@@ -1,8 +1,7 @@
 //===- RunOptions.h - A training run as a command line has it ---*- C++ -*-===//
 //
-// What fp8-run and fp8-train have in common: options of a run in the types of
-// a command line, their mistakes in its words, and the call of fp8_train. No
-// LLVM in here.
+// The options of a run that fp8-run and fp8-train have, in the types of a
+// command line, and the mistakes in them. No LLVM in here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,30 +65,6 @@ struct RunOptions {
 
 /// What is wrong with a number of threads; "" if nothing.
 std::string findThreadsMistake(int64_t threads);
-
-/// Prints what the package has to say before the first step.
-void printReports(const RunOptions &options, const fp8_package *package);
-
-/// Prints the message of an error, as the program's.
-void printError(const std::string &program, const std::string &message);
-
-/// Prints the message of a failure and returns the exit status of the program.
-int exitCode(const std::string &program, fp8_status status);
-
-/// The same at the end of a run: of all ranks that fail one prints, and ends
-/// the others.
-int exitCodeOnRanks(const RunOptions &run, fp8_status status);
-
-/// Why ranks cannot train with the functions of a package; "" if they can, or
-/// are not to.
-std::string findRanksMistake(const RunOptions &run, const fp8_package *package);
-
-/// Trains with the functions of a package; returns the exit status.
-int train(const RunOptions &options, const fp8_package *package);
-
-/// Writes report.html into the directory of a run; false, with a message, if
-/// that fails.
-bool writeReport(const RunOptions &options);
 
 } // namespace fp8run
 

@@ -1,0 +1,22 @@
+//===- Train.h - Training with the functions of a package ------*- C++ -*-===//
+
+#ifndef FP8_RUN_TRAIN_H
+#define FP8_RUN_TRAIN_H
+
+#include "fp8/Run/RunOptions.h"
+
+namespace fp8run {
+
+/// Prints what the package has to say before the first step.
+void printReports(const RunOptions &options, const fp8_package *package);
+
+/// Why ranks cannot train with the functions of a package; "" if they can, or
+/// are not to.
+std::string findRanksMistake(const RunOptions &run, const fp8_package *package);
+
+/// Trains with the functions of a package; returns the exit status.
+int train(const RunOptions &options, const fp8_package *package);
+
+} // namespace fp8run
+
+#endif // FP8_RUN_TRAIN_H
