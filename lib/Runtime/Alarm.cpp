@@ -242,15 +242,6 @@ std::string Alarms::placeOf(const Rule &rule, const Watch &watch) const {
              placeText(trace.series()[watch.source], watch.index));
 }
 
-static double median(std::deque<double> values) {
-  size_t half = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + half, values.end());
-  double upper = values[half];
-  if (values.size() % 2)
-    return upper;
-  return (upper + *std::max_element(values.begin(), values.begin() + half)) / 2;
-}
-
 void Alarms::check(Rule &rule, int64_t step, const std::vector<double> &values,
                    AlarmVerdict &verdict) {
   // The amax of a tensor reveals values that are not finite; the other metrics
@@ -265,7 +256,7 @@ void Alarms::check(Rule &rule, int64_t step, const std::vector<double> &values,
     if (rule.medianOf > 0) {
       isKnown = static_cast<int64_t>(watch.recent.size()) == rule.medianOf;
       if (isKnown)
-        limit *= median(watch.recent);
+        limit *= median({watch.recent.begin(), watch.recent.end()});
     }
     bool isRaised = std::isnan(value) ? nanIsAlarm
                     : !isKnown        ? false

@@ -9,6 +9,7 @@
 
 #include "fp8-c/Runtime.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <locale>
@@ -56,6 +57,18 @@ template <typename T> std::optional<T> numberOf(const std::string &text) {
 
 /// Returns the exception that is being handled.
 Error currentError();
+
+/// Returns the median of numbers, 0 if there are none. Of an even count it is
+/// the mean of the middle two.
+inline double median(std::vector<double> values) {
+  if (values.empty())
+    return 0;
+  auto middle = values.begin() + values.size() / 2;
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2)
+    return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
 
 /// Runs `body` and converts exceptions to a status and fp8_last_error().
 fp8_status recordFailure() noexcept;

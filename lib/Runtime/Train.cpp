@@ -257,14 +257,6 @@ void Trainer::trainAndSave() {
   }
 }
 
-static double median(std::vector<double> values) {
-  if (values.empty())
-    return 0;
-  size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + middle, values.end());
-  return values[middle];
-}
-
 static double meanLossOfLast(const std::vector<LogRow> &rows, size_t count) {
   count = std::min(count, rows.size());
   double sum = 0;

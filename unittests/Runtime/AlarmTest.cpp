@@ -1,5 +1,6 @@
 //===- AlarmTest.cpp - The grammar of alarms ------------------------------===//
 
+#include "../../lib/Runtime/Support.h"
 #include "TestSupport.h"
 
 namespace {
@@ -21,6 +22,16 @@ bool contains(const std::string &text, const char *part) {
 }
 
 } // namespace
+
+// Alarms and the summary of a run take medians.
+TEST(Median, OfAnEvenCountIsBetweenTheMiddleTwo) {
+  using fp8::rt::median;
+  EXPECT_EQ(median({}), 0);
+  EXPECT_EQ(median({7}), 7);
+  EXPECT_EQ(median({4, 1}), 2.5);
+  EXPECT_EQ(median({9, 1, 5}), 5);
+  EXPECT_EQ(median({9, 1, 6, 4}), 5);
+}
 
 TEST(Alarm, Threshold) {
   fp8_alarm alarm = parse("loss > 2.5 : warn");

@@ -184,7 +184,8 @@ const peakMemory = run => run.memory?.peak_rss;
 const arena = run => run.memory?.step?.arena_planned;
 function median(values) {
   const sorted = values.filter(value => value !== null).sort((a, b) => a - b);
-  return sorted.length ? sorted[Math.floor(sorted.length / 2)] : null;
+  const half = sorted.length / 2;
+  return sorted.length ? (sorted[Math.ceil(half) - 1] + sorted[Math.floor(half)]) / 2 : null;
 }
 function worstSnr(run) {
   let worst = null;
