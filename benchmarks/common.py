@@ -1,6 +1,7 @@
-"""Shared by the benchmarks: a Python that has the modules they need, docs/Numerics.md and its
-pictures."""
+"""Shared by the benchmarks: a Python that has the modules they need, options and what they write,
+docs/Numerics.md and its pictures."""
 
+import argparse
 import json
 import os
 import pathlib
@@ -107,3 +108,26 @@ def write_block(name, text, report=REPORT):
         sys.exit(f"expected the marks of {name} in {report}")
     report.write_text(before + begin + "\n" + text + "\n" + end + after)
     print(f"wrote {name} in {report}")
+
+
+def parser(description):
+    return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def add_outputs(options, page, tables="the table"):
+    """Adds the options that say where `publish` writes; `page` is a file in docs/."""
+    options.add_argument("--json", type=pathlib.Path, help="file for the figures")
+    options.add_argument("--report", action="store_true", help=f"write {tables} into docs/{page}")
+    options.set_defaults(page=ROOT / "docs" / page)
+
+
+def publish(arguments, tables, **results):
+    """Prints the tables, whose keys are the names of their marks in the page, and writes what the
+    options ask for."""
+    for text in tables.values():
+        print(text)
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"commit": commit(), **results}, indent=2) + "\n")
+    if arguments.report:
+        for name, text in tables.items():
+            write_block(name, text, arguments.page)
