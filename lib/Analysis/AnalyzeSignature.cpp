@@ -37,15 +37,16 @@ static std::string unique(std::string path, llvm::StringSet<> &taken) {
 
 /// Returns the path of an argument; empty if it has none.
 static std::string pathOf(func::FuncOp func, BlockArgument arg) {
-  if (auto path =
-          func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr))
+  if (auto path = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                    FP8Dialect::kPathAttrName))
     return path.str();
   return nameOf(arg.getLoc()).str();
 }
 
 /// Returns the path of a result; empty if it has none.
 static std::string pathOf(func::FuncOp func, unsigned result) {
-  for (StringRef name : {StringRef(kPathAttr), StringRef("jax.result_info")})
+  for (StringRef name :
+       {StringRef(FP8Dialect::kPathAttrName), StringRef("jax.result_info")})
     if (auto path = func.getResultAttrOfType<StringAttr>(result, name);
         path && !path.empty())
       return path.str();

@@ -24,17 +24,17 @@ static StringRef argAttributeOf(Value value, StringRef name) {
 }
 
 std::optional<ArgRole> fp8::argRoleOf(Value value) {
-  return symbolizeArgRole(argAttributeOf(value, kRoleAttr));
+  return symbolizeArgRole(argAttributeOf(value, FP8Dialect::kRoleAttrName));
 }
 
 std::optional<StateKind> fp8::stateKindOf(Value value) {
-  return symbolizeStateKind(argAttributeOf(value, kKindAttr));
+  return symbolizeStateKind(argAttributeOf(value, FP8Dialect::kKindAttrName));
 }
 
 BlockArgument fp8::findArgument(func::FuncOp func, StringRef path) {
   for (BlockArgument arg : func.getArguments()) {
-    auto name =
-        func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr);
+    auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                  FP8Dialect::kPathAttrName);
     if (name && name.getValue() == path)
       return arg;
   }
@@ -44,8 +44,8 @@ BlockArgument fp8::findArgument(func::FuncOp func, StringRef path) {
 llvm::StringMap<BlockArgument> fp8::argumentsByPath(func::FuncOp func) {
   llvm::StringMap<BlockArgument> arguments;
   for (BlockArgument arg : func.getArguments())
-    if (auto path =
-            func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr))
+    if (auto path = func.getArgAttrOfType<StringAttr>(
+            arg.getArgNumber(), FP8Dialect::kPathAttrName))
       arguments.try_emplace(path.getValue(), arg);
   return arguments;
 }
@@ -53,7 +53,8 @@ llvm::StringMap<BlockArgument> fp8::argumentsByPath(func::FuncOp func) {
 DenseMap<StringAttr, unsigned> fp8::resultsByState(func::FuncOp func) {
   DenseMap<StringAttr, unsigned> results;
   for (unsigned i : llvm::seq(func.getNumResults()))
-    if (auto path = func.getResultAttrOfType<StringAttr>(i, kStateAttr))
+    if (auto path =
+            func.getResultAttrOfType<StringAttr>(i, FP8Dialect::kStateAttrName))
       results.try_emplace(path, i);
   return results;
 }
@@ -84,7 +85,8 @@ static FailureOr<EnumT> readEnum(func::FuncOp func, StringRef name,
 /// Reads the role of an argument, and the kind of one that is state.
 static LogicalResult readRole(func::FuncOp func, SignatureArg &arg) {
   FailureOr<ArgRole> role = readEnum<ArgRole>(
-      func, kRoleAttr, func.getArgAttrOfType<StringAttr>(arg.index, kRoleAttr),
+      func, FP8Dialect::kRoleAttrName,
+      func.getArgAttrOfType<StringAttr>(arg.index, FP8Dialect::kRoleAttrName),
       "argument", arg.index, "state, frozen, batch, key or constant");
   if (failed(role))
     return failure();
@@ -92,14 +94,15 @@ static LogicalResult readRole(func::FuncOp func, SignatureArg &arg) {
   if (arg.role != ArgRole::State)
     return success();
   FailureOr<StateKind> kind = readEnum<StateKind>(
-      func, kKindAttr, func.getArgAttrOfType<StringAttr>(arg.index, kKindAttr),
+      func, FP8Dialect::kKindAttrName,
+      func.getArgAttrOfType<StringAttr>(arg.index, FP8Dialect::kKindAttrName),
       "state argument", arg.index,
       "parameter, moment1, moment2, gradient, average, step or other");
   if (failed(kind))
     return failure();
   arg.kind = *kind;
-  if (auto parameter =
-          func.getArgAttrOfType<StringAttr>(arg.index, kParameterAttr))
+  if (auto parameter = func.getArgAttrOfType<StringAttr>(
+          arg.index, FP8Dialect::kParameterAttrName))
     arg.parameter = parameter.str();
   return success();
 }
@@ -108,15 +111,18 @@ static FailureOr<SignatureArg> readArgument(func::FuncOp func, unsigned index) {
   SignatureArg arg;
   arg.index = index;
   arg.type = func.getFunctionType().getInput(index);
-  auto path = func.getArgAttrOfType<StringAttr>(index, kPathAttr);
+  auto path =
+      func.getArgAttrOfType<StringAttr>(index, FP8Dialect::kPathAttrName);
   if (!path)
-    return emitMissing(func, "argument", index, kPathAttr);
+    return emitMissing(func, "argument", index, FP8Dialect::kPathAttrName);
   arg.path = path.str();
   if (failed(readRole(func, arg)))
     return failure();
-  if (auto size = func.getArgAttrOfType<IntegerAttr>(index, kVocabularyAttr))
+  if (auto size = func.getArgAttrOfType<IntegerAttr>(
+          index, FP8Dialect::kVocabularyAttrName))
     arg.vocabulary = size.getInt();
-  arg.zeroInit = func.getArgAttr(index, kZeroInitAttr) != nullptr;
+  arg.zeroInit =
+      func.getArgAttr(index, FP8Dialect::kZeroInitAttrName) != nullptr;
   return arg;
 }
 
@@ -125,24 +131,28 @@ static FailureOr<SignatureResult> readResult(func::FuncOp func,
   SignatureResult result;
   result.index = index;
   result.type = func.getFunctionType().getResult(index);
-  auto path = func.getResultAttrOfType<StringAttr>(index, kPathAttr);
+  auto path =
+      func.getResultAttrOfType<StringAttr>(index, FP8Dialect::kPathAttrName);
   if (!path)
-    return emitMissing(func, "result", index, kPathAttr);
+    return emitMissing(func, "result", index, FP8Dialect::kPathAttrName);
   result.path = path.str();
-  if (auto state = func.getResultAttrOfType<StringAttr>(index, kStateAttr)) {
+  if (auto state = func.getResultAttrOfType<StringAttr>(
+          index, FP8Dialect::kStateAttrName)) {
     result.statePath = state.str();
     result.kind = ResultKind::State;
     return result;
   }
   FailureOr<ResultKind> kind = readEnum<ResultKind>(
-      func, kKindAttr, func.getResultAttrOfType<StringAttr>(index, kKindAttr),
+      func, FP8Dialect::kKindAttrName,
+      func.getResultAttrOfType<StringAttr>(index, FP8Dialect::kKindAttrName),
       "result", index, "loss, metric or output");
   if (failed(kind))
     return failure();
   if (*kind == ResultKind::State)
-    return emitMissing(func, "state result", index, kStateAttr);
+    return emitMissing(func, "state result", index, FP8Dialect::kStateAttrName);
   result.kind = *kind;
-  result.trains = func.getResultAttr(index, kTrainsAttr) != nullptr;
+  result.trains =
+      func.getResultAttr(index, FP8Dialect::kTrainsAttrName) != nullptr;
   return result;
 }
 
@@ -180,12 +190,14 @@ static void setAttributes(const SignatureArg &arg, Builder &builder,
   bool isState = arg.role == ArgRole::State;
   attributes.erase("tf.aliasing_output");
   attributes.erase("jax.buffer_donor");
-  attributes.set(kPathAttr, builder.getStringAttr(arg.path));
-  attributes.set(kRoleAttr, builder.getStringAttr(stringifyEnum(arg.role)));
-  setOrRemove(attributes, kKindAttr, text(isState, stringifyEnum(arg.kind)));
-  setOrRemove(attributes, kParameterAttr,
+  attributes.set(FP8Dialect::kPathAttrName, builder.getStringAttr(arg.path));
+  attributes.set(FP8Dialect::kRoleAttrName,
+                 builder.getStringAttr(stringifyEnum(arg.role)));
+  setOrRemove(attributes, FP8Dialect::kKindAttrName,
+              text(isState, stringifyEnum(arg.kind)));
+  setOrRemove(attributes, FP8Dialect::kParameterAttrName,
               text(isState && !arg.parameter.empty(), arg.parameter));
-  setOrRemove(attributes, kVocabularyAttr,
+  setOrRemove(attributes, FP8Dialect::kVocabularyAttrName,
               arg.vocabulary ? builder.getI64IntegerAttr(*arg.vocabulary)
                              : IntegerAttr());
 }
@@ -194,12 +206,12 @@ static void setAttributes(const SignatureResult &result, Builder &builder,
                           NamedAttrList &attributes) {
   bool isState = result.kind == ResultKind::State;
   attributes.erase("jax.result_info");
-  attributes.set(kPathAttr, builder.getStringAttr(result.path));
-  setOrRemove(attributes, kTrainsAttr,
+  attributes.set(FP8Dialect::kPathAttrName, builder.getStringAttr(result.path));
+  setOrRemove(attributes, FP8Dialect::kTrainsAttrName,
               result.trains ? builder.getUnitAttr() : UnitAttr());
-  setOrRemove(attributes, kStateAttr,
+  setOrRemove(attributes, FP8Dialect::kStateAttrName,
               isState ? builder.getStringAttr(result.statePath) : StringAttr());
-  setOrRemove(attributes, kKindAttr,
+  setOrRemove(attributes, FP8Dialect::kKindAttrName,
               isState ? StringAttr()
                       : builder.getStringAttr(stringifyEnum(result.kind)));
 }
@@ -246,8 +258,10 @@ SmallVector<std::string> fp8::findUnchangedState(func::FuncOp func) {
   Operation *end = func.getBody().front().getTerminator();
   for (auto [i, value] : llvm::enumerate(end->getOperands())) {
     auto arg = dyn_cast<BlockArgument>(value);
-    auto path = func.getResultAttrOfType<StringAttr>(i, kStateAttr);
-    if (arg && path && func.getArgAttr(arg.getArgNumber(), kPathAttr) == path)
+    auto path =
+        func.getResultAttrOfType<StringAttr>(i, FP8Dialect::kStateAttrName);
+    if (arg && path &&
+        func.getArgAttr(arg.getArgNumber(), FP8Dialect::kPathAttrName) == path)
       paths.push_back(path.str());
   }
   return paths;

@@ -74,9 +74,10 @@ static void addLogits(ModuleOp module) {
   (void)function->insertResult(
       index, logits.getType(),
       builder.getDictionaryAttr(
-          {builder.getNamedAttr(kPathAttr,
+          {builder.getNamedAttr(FP8Dialect::kPathAttrName,
                                 builder.getStringAttr(FP8_LOGITS_NAME)),
-           builder.getNamedAttr(kKindAttr, builder.getStringAttr("output"))}));
+           builder.getNamedAttr(FP8Dialect::kKindAttrName,
+                                builder.getStringAttr("output"))}));
   function->getBody().front().getTerminator()->insertOperands(index, logits);
 }
 

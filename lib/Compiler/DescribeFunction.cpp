@@ -36,7 +36,8 @@ static std::string constantBytes(memref::GlobalOp global) {
 /// Adds the kernels' need for scratch bytes, and their number.
 static void addKernels(ModuleOp module, ExecutableFunction &result) {
   for (Operation &op : *module.getBody())
-    if (auto bytes = op.getAttrOfType<IntegerAttr>(kScratchBytesAttr)) {
+    if (auto bytes =
+            op.getAttrOfType<IntegerAttr>(FP8Dialect::kScratchBytesAttrName)) {
       result.scratchBytes = std::max(result.scratchBytes, bytes.getInt());
       ++result.stats.kernels;
     }

@@ -340,14 +340,17 @@ public:
       return known->second;
     unsigned index = function.getNumArguments();
     (void)function.insertArgument(
-        index, type, attributes({{kPathAttr, path}, {kRoleAttr, "constant"}}),
+        index, type,
+        attributes({{FP8Dialect::kPathAttrName, path},
+                    {FP8Dialect::kRoleAttrName, "constant"}}),
         loc);
     return known->second = function.getArgument(index);
   }
   void addResult(StringRef path, Value value, StringRef kind = "output") {
     (void)function.insertResult(
         results.size(), value.getType(),
-        attributes({{kPathAttr, path}, {kKindAttr, kind}}));
+        attributes({{FP8Dialect::kPathAttrName, path},
+                    {FP8Dialect::kKindAttrName, kind}}));
     results.push_back(value);
   }
   OwningOpRef<ModuleOp> endFunction() {

@@ -78,9 +78,9 @@ void KernelCache::declareKnown(ModuleOp module) {
     builder.setInsertionPoint(kernel);
     auto declaration = LLVM::LLVMFuncOp::create(builder, kernel.getLoc(),
                                                 kernel.getSymName(), type);
-    declaration->setAttr(kTasksAttr,
+    declaration->setAttr(FP8Dialect::kTasksAttrName,
                          builder.getI64IntegerAttr(entry->launch.tasks));
-    declaration->setAttr(kScratchBytesAttr,
+    declaration->setAttr(FP8Dialect::kScratchBytesAttrName,
                          builder.getI64IntegerAttr(entry->launch.scratchBytes));
     known[kernel.getSymName()] = std::move(entry->object);
     ++found;
@@ -90,8 +90,10 @@ void KernelCache::declareKnown(ModuleOp module) {
 
 void KernelCache::describe(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>()) {
-    auto tasks = function->getAttrOfType<IntegerAttr>(kTasksAttr);
-    auto scratch = function->getAttrOfType<IntegerAttr>(kScratchBytesAttr);
+    auto tasks =
+        function->getAttrOfType<IntegerAttr>(FP8Dialect::kTasksAttrName);
+    auto scratch =
+        function->getAttrOfType<IntegerAttr>(FP8Dialect::kScratchBytesAttrName);
     if (tasks && scratch)
       launches[function.getName()] = {tasks.getInt(), scratch.getInt()};
   }

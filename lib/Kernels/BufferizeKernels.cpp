@@ -120,7 +120,7 @@ LogicalResult bufferizeKernels(ArrayRef<KernelOp> kernels, ModuleOp module) {
   // Only loops inside of one task carry values, so that one task copies them.
   options.memCpyFn = [](OpBuilder &b, Location loc, Value from, Value to) {
     linalg::GenericOp copy = linalg::makeMemRefCopyOp(b, loc, from, to);
-    copy->setAttr(kTaskDimsAttr, b.getDenseI64ArrayAttr({}));
+    copy->setAttr(FP8Dialect::kTaskDimsAttrName, b.getDenseI64ArrayAttr({}));
     return success();
   };
   bufferization::BufferizationState state;

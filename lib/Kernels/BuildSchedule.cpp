@@ -134,7 +134,8 @@ KernelOp ScheduleBuilder::copyKernel(MemRefType type) {
       [](OpBuilder &b, Location l, ValueRange args) {
         linalg::YieldOp::create(b, l, args[0]);
       });
-  generic->setAttr(kTaskDimsAttr, inner.getDenseI64ArrayAttr(loops));
+  generic->setAttr(FP8Dialect::kTaskDimsAttrName,
+                   inner.getDenseI64ArrayAttr(loops));
   ReturnOp::create(inner, func.getLoc());
   kernel.setSymName(nameOfContents(kernel));
   // Another schedule of the module may have created it already.
@@ -470,7 +471,8 @@ void ScheduleBuilder::convertReturn(func::ReturnOp ret) {
     DictionaryAttr attrs = func.getResultAttrDict(index);
     BlockArgument target;
     if (StringAttr state =
-            attrs ? attrs.getAs<StringAttr>(kStateAttr) : StringAttr())
+            attrs ? attrs.getAs<StringAttr>(FP8Dialect::kStateAttrName)
+                  : StringAttr())
       if (BlockArgument replaced = arguments.lookup(state.getValue()))
         target = entry.getArgument(replaced.getArgNumber());
     if (!target) {

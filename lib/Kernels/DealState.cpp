@@ -247,12 +247,13 @@ void StateDealer::findShards() {
   };
   llvm::StringSet<> parameters;
   for (BlockArgument arg : func.getArguments())
-    if (auto path = attrOf(arg, kPathAttr); path && isParameter(arg))
+    if (auto path = attrOf(arg, FP8Dialect::kPathAttrName);
+        path && isParameter(arg))
       parameters.insert(path.getValue());
   for (BlockArgument arg : func.getArguments()) {
-    auto name = attrOf(arg, kParameterAttr);
+    auto name = attrOf(arg, FP8Dialect::kParameterAttrName);
     if (!name && isParameter(arg)) {
-      name = attrOf(arg, kPathAttr);
+      name = attrOf(arg, FP8Dialect::kPathAttrName);
       StringRef base = name ? name.getValue() : "";
       if (base.consume_back(FP8Dialect::kScaleSuffix) &&
           parameters.contains(base))
@@ -276,8 +277,8 @@ void StateDealer::findStacks() {
   stored.assign(names.size() + 1, 0);
   for (auto [arg, shard] : shardOf) {
     stored[shard] += bytesOf(arg);
-    auto path =
-        func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr);
+    auto path = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                  FP8Dialect::kPathAttrName);
     if (path && path == names[shard - 1])
       slices[shard] = layersOf(arg);
   }
@@ -363,7 +364,8 @@ bool StateDealer::replicateCheapParameters() {
 }
 
 std::optional<BlockArgument> StateDealer::stateOfResult(unsigned index) {
-  auto path = func.getResultAttrOfType<StringAttr>(index, kStateAttr);
+  auto path =
+      func.getResultAttrOfType<StringAttr>(index, FP8Dialect::kStateAttrName);
   BlockArgument arg =
       path ? arguments.lookup(path.getValue()) : BlockArgument();
   return arg ? std::optional(arg) : std::nullopt;

@@ -52,7 +52,8 @@ bool safeInPlace(KernelOp kernel, unsigned read, unsigned written) {
            generic.isDpsInput(&use) &&
            generic.getMatchingIndexingMap(&use) == write &&
            generic.getStaticLoopRanges() == writer.getStaticLoopRanges() &&
-           generic->getAttr(kTaskDimsAttr) == writer->getAttr(kTaskDimsAttr);
+           generic->getAttr(FP8Dialect::kTaskDimsAttrName) ==
+               writer->getAttr(FP8Dialect::kTaskDimsAttrName);
   });
 }
 

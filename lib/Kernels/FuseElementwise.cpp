@@ -518,7 +518,7 @@ bool shouldFuse(linalg::GenericOp producer, const ProducerInliner &inputs) {
   if (isCheap(producer))
     return true;
   // A kept value is smaller than its operands.
-  if (producer->hasAttr(kKeptAttr))
+  if (producer->hasAttr(FP8Dialect::kKeptAttrName))
     return false;
   // A costly producer is computed once per element of its own result.
   return inputs.isOnlyUse(producer) &&
@@ -560,8 +560,8 @@ bool shouldMoveReshape(OpOperand *fused) {
 
 /// Returns the sweep that a consumer or its producer belongs to.
 Attribute sweepOf(Operation *consumer, Operation *producer) {
-  Attribute sweep = consumer->getAttr(kSweepAttr);
-  return sweep ? sweep : producer->getAttr(kSweepAttr);
+  Attribute sweep = consumer->getAttr(FP8Dialect::kSweepAttrName);
+  return sweep ? sweep : producer->getAttr(FP8Dialect::kSweepAttrName);
 }
 
 /// Inlines producers into their consumer. (Upstream's pattern set around
@@ -589,8 +589,8 @@ struct FuseProducers : OpRewritePattern<linalg::GenericOp> {
         inputs->next();
         continue;
       }
-      bool recompute =
-          op->hasAttr(kRecomputeAttr) || producer->hasAttr(kRecomputeAttr);
+      bool recompute = op->hasAttr(FP8Dialect::kRecomputeAttrName) ||
+                       producer->hasAttr(FP8Dialect::kRecomputeAttrName);
       Attribute sweep = sweepOf(op, producer);
       if (failed(inputs->inlineProducer())) {
         unsigned index = inputs->getIndex();
@@ -604,9 +604,9 @@ struct FuseProducers : OpRewritePattern<linalg::GenericOp> {
       }
       // Recomputed values must not be merged with the original ones.
       if (recompute)
-        op->setAttr(kRecomputeAttr, rewriter.getUnitAttr());
+        op->setAttr(FP8Dialect::kRecomputeAttrName, rewriter.getUnitAttr());
       if (sweep)
-        op->setAttr(kSweepAttr, sweep);
+        op->setAttr(FP8Dialect::kSweepAttrName, sweep);
     }
     changed |= inputs->applyInputs();
     return success(changed);
@@ -630,8 +630,8 @@ private:
     linalg::GenericOp fused =
         dropFirstResults(cast<linalg::GenericOp>(result->fusedOp),
                          consumer.getNumResults(), rewriter);
-    if (consumer->hasAttr(kKeptAttr))
-      fused->setAttr(kKeptAttr, rewriter.getUnitAttr());
+    if (consumer->hasAttr(FP8Dialect::kKeptAttrName))
+      fused->setAttr(FP8Dialect::kKeptAttrName, rewriter.getUnitAttr());
     rewriter.eraseOp(consumer);
     return fused;
   }

@@ -97,7 +97,8 @@ static BlockArgument argumentOf(Value value) {
 
 static StringRef pathOf(BlockArgument arg) {
   auto func = cast<func::FuncOp>(arg.getOwner()->getParentOp());
-  auto path = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr);
+  auto path = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                FP8Dialect::kPathAttrName);
   return path ? path.getValue() : "";
 }
 

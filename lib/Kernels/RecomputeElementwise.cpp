@@ -236,7 +236,8 @@ void BlockSweeps::recompute(ArrayRef<Crossing *> members) {
       builder.setInsertionPointAfter(op);
       Operation *copy = builder.clone(*op, mapping);
       if (!isTensorView(op))
-        copy->setAttr(kSweepAttr, builder.getI64IntegerAttr(number));
+        copy->setAttr(FP8Dialect::kSweepAttrName,
+                      builder.getI64IntegerAttr(number));
     }
     for (OpOperand *read : crossing->reads) {
       // A view between them is cloned too.

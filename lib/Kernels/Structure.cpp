@@ -41,8 +41,10 @@ LogicalResult fp8::verifyBody(KernelOp kernel) {
       return op.emitOpError(
           "is not part of a kernel: expected linalg.generic, linalg.fill, "
           "scf.for, memref.alloc or arith ops");
-    if (isa<linalg::GenericOp, scf::ForOp>(op) && !op.hasAttr(kTaskDimsAttr))
-      return op.emitOpError("expected attribute '") << kTaskDimsAttr << "'";
+    if (isa<linalg::GenericOp, scf::ForOp>(op) &&
+        !op.hasAttr(FP8Dialect::kTaskDimsAttrName))
+      return op.emitOpError("expected attribute '")
+             << FP8Dialect::kTaskDimsAttrName << "'";
     if (auto generic = dyn_cast<linalg::GenericOp>(op);
         generic && failed(verifyReductions(generic)))
       return failure();

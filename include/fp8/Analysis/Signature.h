@@ -26,16 +26,6 @@
 namespace mlir {
 namespace fp8 {
 
-/// Names of the attributes that store the signature.
-constexpr llvm::StringLiteral kPathAttr = FP8Dialect::kPathAttrName;
-constexpr llvm::StringLiteral kRoleAttr = FP8Dialect::kRoleAttrName;
-constexpr llvm::StringLiteral kKindAttr = FP8Dialect::kKindAttrName;
-constexpr llvm::StringLiteral kStateAttr = FP8Dialect::kStateAttrName;
-constexpr llvm::StringLiteral kVocabularyAttr = FP8Dialect::kVocabularyAttrName;
-constexpr llvm::StringLiteral kParameterAttr = FP8Dialect::kParameterAttrName;
-constexpr llvm::StringLiteral kTrainsAttr = FP8Dialect::kTrainsAttrName;
-constexpr llvm::StringLiteral kZeroInitAttr = FP8Dialect::kZeroInitAttrName;
-
 /// One argument of a step.
 struct SignatureArg {
   std::string path;

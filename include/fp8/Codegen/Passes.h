@@ -15,11 +15,6 @@
 
 namespace mlir::fp8 {
 
-/// Function attributes that fp8-lower-kernels leaves on a kernel.
-inline constexpr llvm::StringLiteral kScratchBytesAttr =
-    FP8Dialect::kScratchBytesAttrName;
-inline constexpr llvm::StringLiteral kTasksAttr = FP8Dialect::kTasksAttrName;
-
 /// The function that fp8-lower-schedule makes of a schedule. If that has an
 /// `fp8.entry`, an underscore and its value follow.
 inline constexpr llvm::StringLiteral kEntryName = "fp8_entry";

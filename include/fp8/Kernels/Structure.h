@@ -1,7 +1,6 @@
-//===- Structure.h - Attributes and queries of kernels ----------*- C++ -*-===//
+//===- Structure.h - Queries of kernels -------------------------*- C++ -*-===//
 //
-// Names of the attributes that kernel formation leaves for codegen, and queries
-// on structured ops that several passes share.
+// Queries on structured ops that several passes share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,10 +14,6 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace mlir::fp8 {
-
-inline constexpr llvm::StringLiteral kTaskDimsAttr =
-    FP8Dialect::kTaskDimsAttrName;
-inline constexpr llvm::StringLiteral kSweepAttr = FP8Dialect::kSweepAttrName;
 
 /// The elements of a line of the cache, as f32, and the fewest lines next to
 /// each other that columns of a large value should have.

@@ -19,8 +19,8 @@ using namespace mlir::fp8;
 llvm::StringSet<> Analyzer::findOtherState() const {
   llvm::StringSet<> paths;
   for (BlockArgument arg : function.getArguments()) {
-    auto path =
-        function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr);
+    auto path = function.getArgAttrOfType<StringAttr>(
+        arg.getArgNumber(), FP8Dialect::kPathAttrName);
     std::optional<StateKind> kind = stateKindOf(arg);
     if (path && (kind == StateKind::Average || kind == StateKind::Step ||
                  kind == StateKind::Other))

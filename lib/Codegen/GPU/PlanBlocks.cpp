@@ -121,8 +121,8 @@ int64_t localBytes(KernelOp kernel, ArrayRef<int64_t> tile) {
       if (auto generic = dyn_cast<linalg::GenericOp>(user))
         for (OpOperand &init : generic.getDpsInitsMutable())
           if (init.get() == alloc.getResult())
-            if (auto dims =
-                    generic->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr))
+            if (auto dims = generic->getAttrOfType<DenseI64ArrayAttr>(
+                    FP8Dialect::kTaskDimsAttrName))
               for (auto [i, dim] : llvm::enumerate(dims.asArrayRef()))
                 if (auto position = plainPosition(
                         generic.getMatchingIndexingMap(&init), dim))
@@ -143,7 +143,8 @@ SmallVector<int64_t> tileOfDot(KernelOp kernel, linalg::GenericOp dot,
   ArrayRef<int64_t> domain = kernel.getDomain();
   SmallVector<int64_t> tile(domain);
   ContractionDims dims = *inferContractionDims(dot);
-  auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  auto loops =
+      dot->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
   int64_t rows = maxRows, columns = maxColumns;
   for (unsigned i = tile.size(); i-- > 0;) {
     auto isOf = [&](ArrayRef<unsigned> list) {
@@ -164,7 +165,8 @@ SmallVector<int64_t> tileOfDot(KernelOp kernel, linalg::GenericOp dot,
 /// Returns the rows of a dot in a block.
 int64_t rowsOf(KernelOp kernel, linalg::GenericOp dot, ArrayRef<int64_t> tile) {
   ContractionDims dims = *inferContractionDims(dot);
-  auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  auto loops =
+      dot->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
   int64_t rows = 1;
   for (auto [i, extent] : llvm::enumerate(tile))
     if (llvm::is_contained(dims.m, loops[i]))
@@ -190,7 +192,8 @@ SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows) {
   SmallVector<int64_t> tile(domain);
   linalg::GenericOp dot = contractionOf(kernel);
   ContractionDims dims = *inferContractionDims(dot);
-  auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  auto loops =
+      dot->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
   int64_t queries = maxRows, keys = kAttentionKeys;
   for (unsigned i = tile.size(); i-- > 0;) {
     bool isInOrder = kernel.getBlock() && i + 1 == tile.size();
@@ -214,7 +217,8 @@ SmallVector<int64_t> tileInPlace(KernelOp kernel, int64_t kept,
   ArrayRef<int64_t> domain = kernel.getDomain();
   linalg::GenericOp dot = contractionOf(kernel);
   ContractionDims dims = *inferContractionDims(dot);
-  auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  auto loops =
+      dot->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
   SmallVector<int64_t> tile(domain.size(), 1);
   std::optional<unsigned> longest;
   for (unsigned i = 0; i + 1 < domain.size(); ++i)
@@ -285,7 +289,8 @@ void swapLongRows(KernelOp kernel, ArrayRef<int64_t> tile) {
 bool dividesKeys(KernelOp kernel) {
   linalg::GenericOp dot = contractionOf(kernel);
   ContractionDims dims = *inferContractionDims(dot);
-  auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  auto loops =
+      dot->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
   return kernel.getBlock() &&
          llvm::any_of(loops.asArrayRef().drop_back(), [&](int64_t loop) {
            return !llvm::is_contained(dims.batch, loop);

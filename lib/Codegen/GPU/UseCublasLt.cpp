@@ -224,7 +224,8 @@ private:
           [](OpBuilder &nested, Location at, ValueRange values) {
             linalg::YieldOp::create(nested, at, values[0]);
           });
-      generic->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr({0, 1}));
+      generic->setAttr(FP8Dialect::kTaskDimsAttrName,
+                       builder.getDenseI64ArrayAttr({0, 1}));
     };
     return makeKernel(loc, {from, to}, from.getShape(), plan, fill);
   }
@@ -297,7 +298,8 @@ private:
           Value sum = arith::AddFOp::create(nested, at, values[2], product);
           linalg::YieldOp::create(nested, at, sum);
         });
-    dot->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr({0, 1}));
+    dot->setAttr(FP8Dialect::kTaskDimsAttrName,
+                 builder.getDenseI64ArrayAttr({0, 1}));
     if (!hasFinish)
       return;
     SmallVector<Value> inputs{sums};
@@ -321,7 +323,8 @@ private:
                                             value);
           linalg::YieldOp::create(nested, at, value);
         });
-    epilogue->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr({0, 1}));
+    epilogue->setAttr(FP8Dialect::kTaskDimsAttrName,
+                      builder.getDenseI64ArrayAttr({0, 1}));
   }
 
   /// Creates the kernel of the remaining ops; null if there are none. Its

@@ -82,7 +82,7 @@ struct DivideScatters : fp8::impl::DivideScattersBase<DivideScatters> {
           !isDivisible(nest, loop))
         continue;
       kernel.setDomain({*count});
-      nest->setAttr(kTaskDimsAttr,
+      nest->setAttr(FP8Dialect::kTaskDimsAttrName,
                     Builder(&getContext())
                         .getDenseI64ArrayAttr({static_cast<int64_t>(number)}));
       ++numDivided;

@@ -100,7 +100,8 @@ static SmallVector<int64_t> tileOfCopy(KernelOp kernel) {
 /// Returns the nest of a scatter that tasks divide; null for other kernels.
 static scf::ForOp scatterOf(KernelOp kernel) {
   for (auto nest : kernel.getBody().front().getOps<scf::ForOp>())
-    if (auto loops = nest->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+    if (auto loops = nest->getAttrOfType<DenseI64ArrayAttr>(
+            FP8Dialect::kTaskDimsAttrName);
         loops && !loops.empty())
       return nest;
   return nullptr;
@@ -116,7 +117,8 @@ static SmallVector<int64_t> tileOfScatter(KernelOp kernel, scf::ForOp nest,
     if (auto buffer = dyn_cast<MemRefType>(type))
       bytes += byteSize(buffer);
   int64_t tasks = std::clamp<int64_t>(bytes / kTaskWork, 1, kMaxTasks);
-  if (nest->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr)[0] == 0)
+  if (nest->getAttrOfType<DenseI64ArrayAttr>(
+          FP8Dialect::kTaskDimsAttrName)[0] == 0)
     return {tileSize(extent, llvm::divideCeil(extent, tasks))};
   int64_t columns = llvm::divideCeil(extent, std::min(tasks, threads));
   return {std::min<int64_t>(extent, llvm::alignTo(columns, kLineElements))};
@@ -147,7 +149,8 @@ static int64_t workOf(KernelOp kernel) {
 /// other at one point of the domain, if the points along its last loop are
 /// columns: a dimension that is no loop of the domain is outside of it.
 static std::optional<int64_t> columnOf(linalg::GenericOp op) {
-  auto loops = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  auto loops =
+      op->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
   OpOperand &output = op.getDpsInitsMutable()[0];
   AffineMap map = op.getMatchingIndexingMap(&output);
   std::optional<unsigned> place;
@@ -229,7 +232,8 @@ public:
         bytesOfPoint(bufferBytes(kernel) / pointsOf(kernel)),
         block(kernel.getBlock()), domain(kernel.getDomain()),
         dims(*inferContractionDims(dot)),
-        loops(dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr)),
+        loops(dot->getAttrOfType<DenseI64ArrayAttr>(
+            FP8Dialect::kTaskDimsAttrName)),
         extents(dot.getStaticLoopRanges()) {}
 
   /// Returns a tile with one batch, a block of rows that reuses a packed panel,

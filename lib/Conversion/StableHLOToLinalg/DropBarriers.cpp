@@ -25,7 +25,8 @@ static void markReaders(Value value) {
       op = parent;
     }
     if (isa<linalg::GenericOp>(op) || fp8::isIrregular(op))
-      op->setAttr(fp8::kRecomputeAttr, UnitAttr::get(op->getContext()));
+      op->setAttr(fp8::FP8Dialect::kRecomputeAttrName,
+                  UnitAttr::get(op->getContext()));
     else if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
       markReaders(op->getResult(0));
   }
@@ -37,7 +38,8 @@ static void markProducer(Value value) {
   while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(def))
     def = def->getOperand(0).getDefiningOp();
   if (isa_and_nonnull<linalg::GenericOp>(def))
-    def->setAttr(fp8::kKeptAttr, UnitAttr::get(def->getContext()));
+    def->setAttr(fp8::FP8Dialect::kKeptAttrName,
+                 UnitAttr::get(def->getContext()));
 }
 
 namespace {

@@ -384,7 +384,8 @@ KernelOp AttentionOutliner::createKernel(StringRef name) {
       std::optional<unsigned> loop = classes.loopOf(generic, leader);
       loops.push_back(loop ? static_cast<int64_t>(*loop) : -1);
     }
-    generic->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr(loops));
+    generic->setAttr(FP8Dialect::kTaskDimsAttrName,
+                     builder.getDenseI64ArrayAttr(loops));
   }
   for (Value value : end.getOperands()) {
     BlockArgument argument = body.addArgument(value.getType(), value.getLoc());

@@ -197,7 +197,7 @@ void KernelGroups::findDependences(unsigned index) {
   nodePreds[index] = preds.takeVector();
   for (unsigned pred : nodePreds[index])
     nodeSuccs[pred].push_back(index);
-  node.afterRecompute = node.op->hasAttr(kRecomputeAttr) ||
+  node.afterRecompute = node.op->hasAttr(FP8Dialect::kRecomputeAttrName) ||
                         llvm::any_of(nodePreds[index], [&](unsigned pred) {
                           return nodes[pred].afterRecompute;
                         });
@@ -232,9 +232,9 @@ void KernelGroups::initGroup(unsigned index) {
   group.nodes.insert(index);
   Operation *op = nodes[index].op;
   group.schedule = !isWork(op);
-  group.recompute = op->hasAttr(kRecomputeAttr);
+  group.recompute = op->hasAttr(FP8Dialect::kRecomputeAttrName);
   group.afterRecompute = nodes[index].afterRecompute;
-  group.sweep = op->getAttr(kSweepAttr);
+  group.sweep = op->getAttr(FP8Dialect::kSweepAttrName);
   group.shard = op->getAttrOfType<IntegerAttr>(FP8Dialect::kShardAttrName);
   SmallVector<unsigned> loops;
   if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
@@ -550,9 +550,9 @@ LogicalResult KernelGroups::form() {
   grow();
   // Without these attributes, recomputing kernels equal the original ones.
   for (KernelNode &node : nodes) {
-    node.op->removeAttr(kRecomputeAttr);
-    node.op->removeAttr(kKeptAttr);
-    node.op->removeAttr(kSweepAttr);
+    node.op->removeAttr(FP8Dialect::kRecomputeAttrName);
+    node.op->removeAttr(FP8Dialect::kKeptAttrName);
+    node.op->removeAttr(FP8Dialect::kSweepAttrName);
     node.op->removeAttr(FP8Dialect::kShardAttrName);
   }
   return success();

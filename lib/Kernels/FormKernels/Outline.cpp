@@ -199,7 +199,8 @@ Value Outliner::localCopy(OpOperand &init, Value value,
         map.getResultPosition(builder.getAffineDimExpr(loop));
     dims.push_back(dim ? static_cast<int64_t>(*dim) : -1);
   }
-  copy->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr(dims));
+  copy->setAttr(FP8Dialect::kTaskDimsAttrName,
+                builder.getDenseI64ArrayAttr(dims));
   return copy.getResult(0);
 }
 
@@ -224,7 +225,7 @@ void Outliner::cloneNode(unsigned node, IRMapping &mapping,
       copy->setOperand(operand.getOperandNumber(),
                        updated[place - destinations.begin()]);
     }
-  copy->setAttr(kTaskDimsAttr,
+  copy->setAttr(FP8Dialect::kTaskDimsAttrName,
                 builder.getDenseI64ArrayAttr(
                     SmallVector<int64_t>(loops.begin(), loops.end())));
 }
@@ -259,8 +260,8 @@ StringRef Outliner::stateOf(ArrayRef<Value> results) {
     for (OpOperand &use : result.getUses()) {
       if (!isa<func::ReturnOp>(use.getOwner()))
         continue;
-      auto path = func.getResultAttrOfType<StringAttr>(use.getOperandNumber(),
-                                                       kStateAttr);
+      auto path = func.getResultAttrOfType<StringAttr>(
+          use.getOperandNumber(), FP8Dialect::kStateAttrName);
       if (!path)
         continue;
       if (found.empty())

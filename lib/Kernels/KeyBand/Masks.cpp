@@ -60,7 +60,8 @@ static std::optional<IndexSum> asIndexSum(Value value) {
 
 /// Returns the domain loop that divides `loop` of `op`; -1 if there is none.
 static int domainLoopOf(linalg::GenericOp op, unsigned loop) {
-  auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  auto dims =
+      op->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
   if (!dims)
     return -1;
   for (auto [i, dim] : llvm::enumerate(dims.asArrayRef()))
@@ -94,7 +95,8 @@ std::optional<unsigned> KeyBandFinder::loopOfRows(unsigned a,
                                                   unsigned b) const {
   bool has[2] = {false, false};
   for (auto op : kernel.getOps<linalg::GenericOp>()) {
-    auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+    auto dims =
+        op->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
     if (isDot(op) || !dims || dims.size() <= std::max(a, b) || dims[a] < 0 ||
         dims[b] < 0)
       continue;
@@ -235,7 +237,8 @@ SmallVector<int64_t> KeyBandFinder::bounds() const {
 
 /// Returns the loop of `op` over queries, if it has one.
 std::optional<unsigned> KeyBandFinder::queriesOf(linalg::GenericOp op) const {
-  auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  auto dims =
+      op->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
   if (!dims || found.queryLoop >= static_cast<unsigned>(dims.size()) ||
       dims[found.queryLoop] < 0)
     return std::nullopt;

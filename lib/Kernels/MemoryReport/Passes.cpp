@@ -18,8 +18,8 @@ SmallVector<std::pair<Value, Operation *>> MemoryAnalyzer::findLosses() {
   SmallVector<std::pair<Value, Operation *>> losses;
   Operation *terminator = schedule.getBody().front().getTerminator();
   for (BlockArgument arg : schedule.getArguments()) {
-    auto kind =
-        schedule.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kKindAttr);
+    auto kind = schedule.getArgAttrOfType<StringAttr>(
+        arg.getArgNumber(), FP8Dialect::kKindAttrName);
     if (kind && symbolizeResultKind(kind.getValue()) == ResultKind::Loss &&
         schedule.getArgAttr(arg.getArgNumber(), FP8Dialect::kOutputAttrName))
       losses.push_back({arg, terminator});

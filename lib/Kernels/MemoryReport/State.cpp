@@ -13,7 +13,8 @@ using namespace mlir::fp8::memory;
 llvm::StringSet<> MemoryAnalyzer::pathsOfArguments() {
   llvm::StringSet<> paths;
   for (unsigned i = 0; i < schedule.getNumArguments(); ++i)
-    if (auto path = schedule.getArgAttrOfType<StringAttr>(i, kPathAttr))
+    if (auto path =
+            schedule.getArgAttrOfType<StringAttr>(i, FP8Dialect::kPathAttrName))
       paths.insert(path.getValue());
   return paths;
 }
@@ -38,7 +39,7 @@ StateCategory MemoryAnalyzer::categoryOf(BlockArgument arg, StringRef path,
     return StateCategory::Moment1;
   if (kind == StateKind::Moment2)
     return StateCategory::Moment2;
-  if (!schedule.getArgAttr(arg.getArgNumber(), kZeroInitAttr))
+  if (!schedule.getArgAttr(arg.getArgNumber(), FP8Dialect::kZeroInitAttrName))
     return StateCategory::Other;
   auto type = cast<MemRefType>(arg.getType());
   return isFP8Buffer(type) && type.getRank() > 0 ? StateCategory::FP8Weight
@@ -50,7 +51,8 @@ PlannedState MemoryAnalyzer::describe(BlockArgument arg,
   unsigned index = arg.getArgNumber();
   auto type = cast<MemRefType>(arg.getType());
   PlannedState state;
-  if (auto path = schedule.getArgAttrOfType<StringAttr>(index, kPathAttr))
+  if (auto path = schedule.getArgAttrOfType<StringAttr>(
+          index, FP8Dialect::kPathAttrName))
     state.path = path.str();
   state.type = printShape(type);
   state.bytes = byteSize(type);

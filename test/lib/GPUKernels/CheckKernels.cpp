@@ -282,9 +282,11 @@ void Checker::compileForCPU(ModuleOp source) {
   ::run(codegen, *module);
   for (KernelInfo &kernel : kernels) {
     auto func = module->lookupSymbol<func::FuncOp>(kernel.name);
-    kernel.tasks = func->getAttrOfType<IntegerAttr>(kTasksAttr).getInt();
+    kernel.tasks =
+        func->getAttrOfType<IntegerAttr>(FP8Dialect::kTasksAttrName).getInt();
     kernel.scratch =
-        func->getAttrOfType<IntegerAttr>(kScratchBytesAttr).getInt();
+        func->getAttrOfType<IntegerAttr>(FP8Dialect::kScratchBytesAttrName)
+            .getInt();
   }
   // AMX needs a permission of the system.
   CodeTarget target = CodeTarget::of(*targetOf(*module));

@@ -21,7 +21,8 @@ static constexpr int64_t kWideLanes = 64;
 static constexpr unsigned kLightOps = 10;
 
 SmallVector<int64_t> lowering::taskDims(Operation *op) {
-  auto attr = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  auto attr =
+      op->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
   return attr ? llvm::to_vector(attr.asArrayRef()) : SmallVector<int64_t>();
 }
 
@@ -121,7 +122,8 @@ static bool canJoin(const Nest &nest, linalg::GenericOp op) {
   if (isWholeSum(op) || isWholeSum(first))
     return false;
   if (op.getStaticLoopRanges() != nest.extents ||
-      op->getAttr(kTaskDimsAttr) != first->getAttr(kTaskDimsAttr) ||
+      op->getAttr(FP8Dialect::kTaskDimsAttrName) !=
+          first->getAttr(FP8Dialect::kTaskDimsAttrName) ||
       isVectorizable(op) != isVectorizable(first))
     return false;
   llvm::SmallBitVector loops = reductionLoops(op);

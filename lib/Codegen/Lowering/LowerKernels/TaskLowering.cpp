@@ -89,15 +89,18 @@ void TaskLowering::shareScratch() {
 LogicalResult TaskLowering::planScratch() {
   shareScratch();
   int64_t total = llvm::alignTo(localBytes + dotBytes, 64);
-  kernel->setAttr(kScratchBytesAttr, builder.getI64IntegerAttr(total));
-  kernel->setAttr(kTasksAttr, builder.getI64IntegerAttr(countTasks()));
+  kernel->setAttr(FP8Dialect::kScratchBytesAttrName,
+                  builder.getI64IntegerAttr(total));
+  kernel->setAttr(FP8Dialect::kTasksAttrName,
+                  builder.getI64IntegerAttr(countTasks()));
   return success();
 }
 
 /// Makes task and scratch the leading arguments.
 Value TaskLowering::prepareArguments() {
   int64_t bytes =
-      kernel->getAttrOfType<IntegerAttr>(kScratchBytesAttr).getInt();
+      kernel->getAttrOfType<IntegerAttr>(FP8Dialect::kScratchBytesAttrName)
+          .getInt();
   scratch = body().insertArgument(
       0u, MemRefType::get({bytes}, builder.getI8Type()), loc);
   return body().insertArgument(0u, builder.getIndexType(), loc);

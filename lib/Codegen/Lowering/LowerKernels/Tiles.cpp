@@ -146,7 +146,7 @@ Operation *KernelLowering::cloneIrregular(Operation *nest) {
        llvm::zip(taskDims(copy), tileOffsets, tileSizes))
     if (loop >= 0)
       runOverTile(loops[loop], offset, size);
-  copy->removeAttr(kTaskDimsAttr);
+  copy->removeAttr(FP8Dialect::kTaskDimsAttrName);
   accessBooleansAsBytes(copy);
   return copy;
 }

@@ -176,11 +176,13 @@ FailureOr<Callee> ScheduleLowering::calleeOf(LaunchOp op) {
   Operation *callee = symbols.lookup(op.getKernel());
   Location loc = op.getLoc();
   if (auto kernel = dyn_cast_or_null<func::FuncOp>(callee))
-    if (auto tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr))
+    if (auto tasks =
+            kernel->getAttrOfType<IntegerAttr>(FP8Dialect::kTasksAttrName))
       return Callee{wrapperOf(kernel), tasks.getInt()};
   // A kernel that has been compiled already.
   if (auto kernel = dyn_cast_or_null<LLVM::LLVMFuncOp>(callee))
-    if (auto tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr))
+    if (auto tasks =
+            kernel->getAttrOfType<IntegerAttr>(FP8Dialect::kTasksAttrName))
       return Callee{kernel, tasks.getInt()};
   auto asked =
       callee

@@ -159,8 +159,8 @@ static std::string findParameter(func::FuncOp function, Value value,
       Operation *user = use.getOwner();
       unsigned number = use.getOperandNumber();
       if (isa<func::ReturnOp>(user)) {
-        auto path =
-            function.getResultAttrOfType<StringAttr>(number, kStateAttr);
+        auto path = function.getResultAttrOfType<StringAttr>(
+            number, FP8Dialect::kStateAttrName);
         if (path && parameters.contains(path.getValue()))
           return path.str();
       } else if (isa<stablehlo::ReturnOp>(user)) {
@@ -184,8 +184,8 @@ SmallVector<SecondMoment> fp8::findSecondMoments(func::FuncOp function) {
     return found;
   llvm::StringSet<> parameters, moments;
   for (BlockArgument arg : function.getArguments()) {
-    auto path =
-        function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr);
+    auto path = function.getArgAttrOfType<StringAttr>(
+        arg.getArgNumber(), FP8Dialect::kPathAttrName);
     if (!path)
       continue;
     std::optional<StateKind> kind = stateKindOf(arg);
@@ -196,7 +196,8 @@ SmallVector<SecondMoment> fp8::findSecondMoments(func::FuncOp function) {
   }
   Operation *ret = function.getBody().front().getTerminator();
   for (auto [index, value] : llvm::enumerate(ret->getOperands())) {
-    auto path = function.getResultAttrOfType<StringAttr>(index, kStateAttr);
+    auto path = function.getResultAttrOfType<StringAttr>(
+        index, FP8Dialect::kStateAttrName);
     if (!path || !moments.contains(path.getValue()))
       continue;
     for (Value moment : getAlternatives(value)) {

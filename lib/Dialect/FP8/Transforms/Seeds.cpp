@@ -117,8 +117,9 @@ static bool countsCalls(func::FuncOp function, BlockArgument arg) {
     return false;
   Operation *ret = function.getBody().front().getTerminator();
   return llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned i) {
-    return attr(kPathAttr) &&
-           function.getResultAttr(i, kStateAttr) == attr(kPathAttr) &&
+    return attr(FP8Dialect::kPathAttrName) &&
+           function.getResultAttr(i, FP8Dialect::kStateAttrName) ==
+               attr(FP8Dialect::kPathAttrName) &&
            advances(ret->getOperand(i), arg);
   });
 }
@@ -136,11 +137,11 @@ static Value addCounter(func::FuncOp function) {
   (void)function.insertArgument(
       index, type,
       builder.getDictionaryAttr(
-          {named(kPathAttr, path),
-           named(kRoleAttr, builder.getStringAttr("state")),
-           named(kKindAttr,
+          {named(FP8Dialect::kPathAttrName, path),
+           named(FP8Dialect::kRoleAttrName, builder.getStringAttr("state")),
+           named(FP8Dialect::kKindAttrName,
                  builder.getStringAttr(stringifyEnum(StateKind::Step))),
-           named(kZeroInitAttr, builder.getUnitAttr())}),
+           named(FP8Dialect::kZeroInitAttrName, builder.getUnitAttr())}),
       loc);
   Value counter = function.getArgument(index);
   Operation *ret = function.getBody().front().getTerminator();
@@ -150,8 +151,8 @@ static Value addCounter(func::FuncOp function) {
   Value next = stablehlo::AddOp::create(builder, loc, counter, one);
   (void)function.insertResult(
       function.getNumResults(), type,
-      builder.getDictionaryAttr(
-          {named(kPathAttr, path), named(kStateAttr, path)}));
+      builder.getDictionaryAttr({named(FP8Dialect::kPathAttrName, path),
+                                 named(FP8Dialect::kStateAttrName, path)}));
   ret->insertOperands(ret->getNumOperands(), next);
   return counter;
 }

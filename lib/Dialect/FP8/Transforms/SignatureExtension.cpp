@@ -31,11 +31,12 @@ BlockArgument SignatureExtension::addStateArgument(Type type, const Twine &path,
                                                    DictionaryAttr part) {
   Builder builder(function.getContext());
   NamedAttrList attrs;
-  attrs.set(kPathAttr, builder.getStringAttr(path));
-  attrs.set(kRoleAttr, builder.getStringAttr(stringifyEnum(ArgRole::State)));
-  attrs.set(kKindAttr, builder.getStringAttr(kind));
+  attrs.set(FP8Dialect::kPathAttrName, builder.getStringAttr(path));
+  attrs.set(FP8Dialect::kRoleAttrName,
+            builder.getStringAttr(stringifyEnum(ArgRole::State)));
+  attrs.set(FP8Dialect::kKindAttrName, builder.getStringAttr(kind));
   if (startsAsZeros)
-    attrs.set(kZeroInitAttr, builder.getUnitAttr());
+    attrs.set(FP8Dialect::kZeroInitAttrName, builder.getUnitAttr());
   if (part)
     attrs.set(stablehlo::kPartAttrName, part);
   return addArgument(type, attrs.getDictionary(builder.getContext()), loc);
@@ -44,9 +45,10 @@ BlockArgument SignatureExtension::addStateArgument(Type type, const Twine &path,
 void SignatureExtension::addStateResult(const Twine &path, Value value) {
   Builder builder(function.getContext());
   StringAttr attr = builder.getStringAttr(path);
-  addResult(value, builder.getDictionaryAttr(
-                       {builder.getNamedAttr(kPathAttr, attr),
-                        builder.getNamedAttr(kStateAttr, attr)}));
+  addResult(value,
+            builder.getDictionaryAttr(
+                {builder.getNamedAttr(FP8Dialect::kPathAttrName, attr),
+                 builder.getNamedAttr(FP8Dialect::kStateAttrName, attr)}));
 }
 
 void SignatureExtension::apply() {

@@ -17,13 +17,14 @@ static DictionaryAttr makeAttributes(MLIRContext *context, StringRef path,
                                      StringRef name, StringRef value) {
   Builder builder(context);
   return builder.getDictionaryAttr(
-      {builder.getNamedAttr(kPathAttr, builder.getStringAttr(path)),
+      {builder.getNamedAttr(FP8Dialect::kPathAttrName,
+                            builder.getStringAttr(path)),
        builder.getNamedAttr(name, builder.getStringAttr(value))});
 }
 
 bool fp8::replacesState(func::FuncOp function) {
   return llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned i) {
-    return bool(function.getResultAttr(i, kStateAttr));
+    return bool(function.getResultAttr(i, FP8Dialect::kStateAttrName));
   });
 }
 
@@ -70,16 +71,16 @@ BlockArgument StateFunction::getArgument(StringRef path, Type type,
   if (!argument)
     argument = signature.addArgument(
         type,
-        makeAttributes(function.getContext(), path, kRoleAttr,
+        makeAttributes(function.getContext(), path, FP8Dialect::kRoleAttrName,
                        stringifyEnum(ArgRole::Frozen)),
         loc);
   return argument;
 }
 
 void StateFunction::addResult(StringRef path, Value value) {
-  signature.addResult(value,
-                      makeAttributes(function.getContext(), path, kKindAttr,
-                                     stringifyEnum(ResultKind::Output)));
+  signature.addResult(value, makeAttributes(function.getContext(), path,
+                                            FP8Dialect::kKindAttrName,
+                                            stringifyEnum(ResultKind::Output)));
 }
 
 Operation *StateFunction::getTerminator() {

@@ -74,8 +74,9 @@ void fp8::addStatistic(func::FuncOp function, StringRef tensor, ResultKind kind,
   (void)function.insertResult(
       function.getNumResults(), row.getType(),
       builder.getDictionaryAttr(
-          {builder.getNamedAttr(kPathAttr, builder.getStringAttr(path)),
-           builder.getNamedAttr(kKindAttr,
+          {builder.getNamedAttr(FP8Dialect::kPathAttrName,
+                                builder.getStringAttr(path)),
+           builder.getNamedAttr(FP8Dialect::kKindAttrName,
                                 builder.getStringAttr(stringifyEnum(kind)))}));
   Operation *ret = function.getBody().front().getTerminator();
   ret->insertOperands(ret->getNumOperands(), row);

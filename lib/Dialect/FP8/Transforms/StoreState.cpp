@@ -236,7 +236,8 @@ void StateStorer::change(const SignatureArg &arg, const StorageRecipe &storage,
   array.argument = arg.index;
   array.path = arg.path;
   array.whole = cast<RankedTensorType>(getWholeType(function, arg.index));
-  array.kind = function.getArgAttrOfType<StringAttr>(arg.index, kKindAttr);
+  array.kind = function.getArgAttrOfType<StringAttr>(arg.index,
+                                                     FP8Dialect::kKindAttrName);
   decision.changed = true;
   decision.to = getElementTypeOrSelf(array.getPartTypes().front());
   if (!array.isCast())

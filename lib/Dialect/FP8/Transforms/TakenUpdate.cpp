@@ -624,8 +624,8 @@ TakenUpdate fp8::findTakenUpdate(func::FuncOp function) {
   for (BlockArgument arg : body.getArguments()) {
     if (stateKindOf(arg) != StateKind::Parameter)
       continue;
-    auto path =
-        function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr);
+    auto path = function.getArgAttrOfType<StringAttr>(
+        arg.getArgNumber(), FP8Dialect::kPathAttrName);
     auto result = path ? resultOfState.find(path) : resultOfState.end();
     if (result != resultOfState.end())
       changes.push_back(conditions.changed(

@@ -246,7 +246,8 @@ static std::string getResultPath(func::FuncOp function, Value value) {
       Operation *user = use.getOwner();
       unsigned number = use.getOperandNumber();
       if (isa<func::ReturnOp>(user)) {
-        for (StringRef attr : {kStateAttr, kPathAttr})
+        for (StringRef attr :
+             {FP8Dialect::kStateAttrName, FP8Dialect::kPathAttrName})
           if (auto path =
                   function.getResultAttrOfType<StringAttr>(number, attr))
             return path.str();

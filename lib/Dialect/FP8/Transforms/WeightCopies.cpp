@@ -25,9 +25,9 @@ static StringAttr getStringAttr(func::FuncOp function, BlockArgument arg,
 /// Returns the result that is the argument's next value; null for a frozen
 /// argument.
 static Value getNext(func::FuncOp function, BlockArgument arg) {
-  StringAttr path = getStringAttr(function, arg, kPathAttr);
+  StringAttr path = getStringAttr(function, arg, FP8Dialect::kPathAttrName);
   for (unsigned i = 0; path && i < function.getNumResults(); ++i)
-    if (function.getResultAttr(i, kStateAttr) == path)
+    if (function.getResultAttr(i, FP8Dialect::kStateAttrName) == path)
       return function.getBody().front().getTerminator()->getOperand(i);
   return nullptr;
 }
@@ -206,7 +206,7 @@ void WeightCopies::makeFirst(const Copy &copy, StateFunction &store) {
   Location loc = copy.source.getLoc();
   builder.setInsertionPoint(store.getTerminator());
   Value source = cloneSource(copy, [&](BlockArgument arg) {
-    StringAttr path = getStringAttr(function, arg, kPathAttr);
+    StringAttr path = getStringAttr(function, arg, FP8Dialect::kPathAttrName);
     return store.getArgument(path, arg.getType(), arg.getLoc());
   });
   Value amax = AmaxOp::create(builder, loc, source, copy.type);

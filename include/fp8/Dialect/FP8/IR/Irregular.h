@@ -11,17 +11,14 @@
 
 namespace mlir::fp8 {
 
-inline constexpr llvm::StringLiteral kIrregularAttr =
-    FP8Dialect::kIrregularAttrName;
-inline constexpr llvm::StringLiteral kRecomputeAttr =
-    FP8Dialect::kRecomputeAttrName;
-inline constexpr llvm::StringLiteral kKeptAttr = FP8Dialect::kKeptAttrName;
-
 inline void markIrregular(Operation *loop) {
-  loop->setAttr(kIrregularAttr, UnitAttr::get(loop->getContext()));
+  loop->setAttr(FP8Dialect::kIrregularAttrName,
+                UnitAttr::get(loop->getContext()));
 }
 
-inline bool isIrregular(Operation *op) { return op->hasAttr(kIrregularAttr); }
+inline bool isIrregular(Operation *op) {
+  return op->hasAttr(FP8Dialect::kIrregularAttrName);
+}
 
 /// Returns the loops of a nest in the order of its text, in which
 /// `fp8.task_dims` counts them.

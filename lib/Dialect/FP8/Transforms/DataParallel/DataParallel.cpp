@@ -448,15 +448,19 @@ BlockArgument DataParallelism::addMu(AllReduceOp reduce,
   (void)func.insertArgument(
       index, type,
       builder.getDictionaryAttr(
-          {builder.getNamedAttr(kPathAttr, path),
-           builder.getNamedAttr(kRoleAttr, builder.getStringAttr("state")),
-           builder.getNamedAttr(kKindAttr, builder.getStringAttr("other")),
-           builder.getNamedAttr(kZeroInitAttr, builder.getUnitAttr())}),
+          {builder.getNamedAttr(FP8Dialect::kPathAttrName, path),
+           builder.getNamedAttr(FP8Dialect::kRoleAttrName,
+                                builder.getStringAttr("state")),
+           builder.getNamedAttr(FP8Dialect::kKindAttrName,
+                                builder.getStringAttr("other")),
+           builder.getNamedAttr(FP8Dialect::kZeroInitAttrName,
+                                builder.getUnitAttr())}),
       func.getLoc());
   (void)func.insertResult(
       func.getNumResults(), type,
-      builder.getDictionaryAttr({builder.getNamedAttr(kPathAttr, path),
-                                 builder.getNamedAttr(kStateAttr, path)}));
+      builder.getDictionaryAttr(
+          {builder.getNamedAttr(FP8Dialect::kPathAttrName, path),
+           builder.getNamedAttr(FP8Dialect::kStateAttrName, path)}));
   return func.getArgument(index);
 }
 

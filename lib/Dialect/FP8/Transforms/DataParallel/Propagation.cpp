@@ -362,7 +362,7 @@ LogicalResult Propagation::visitReturn(func::ReturnOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (layoutOf(operand.get()).is(Kind::Rows)) {
       auto path = func.getResultAttrOfType<StringAttr>(
-          operand.getOperandNumber(), kPathAttr);
+          operand.getOperandNumber(), FP8Dialect::kPathAttrName);
       return emitRowError(op, "the result '" +
                                   (path ? path.getValue() : StringRef("?")) +
                                   "' is another one for every row");

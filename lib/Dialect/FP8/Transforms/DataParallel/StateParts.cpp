@@ -435,9 +435,11 @@ static void findKinds(func::FuncOp func, const Signature &signature) {
         signature.args[arg.index].kind != StateKind::Other ||
         !signature.args[arg.index].parameter.empty())
       continue;
-    func.setArgAttr(arg.index, kKindAttr, text(stringifyEnum(arg.kind)));
+    func.setArgAttr(arg.index, FP8Dialect::kKindAttrName,
+                    text(stringifyEnum(arg.kind)));
     if (!arg.parameter.empty())
-      func.setArgAttr(arg.index, kParameterAttr, text(arg.parameter));
+      func.setArgAttr(arg.index, FP8Dialect::kParameterAttrName,
+                      text(arg.parameter));
   }
 }
 
