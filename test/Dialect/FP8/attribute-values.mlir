@@ -70,7 +70,7 @@ memref.global "private" @g : memref<8xf32> {fp8.recomputed = 1 : i64}
 
 // -----
 
-// expected-error @+1 {{expected attribute 'fp8.tensors' to be an array of strings but got "x"}}
+// expected-error @+1 {{expected attribute 'fp8.tensors' to be a #fp8.dot_tensors but got "x"}}
 memref.global "private" @g : memref<8xf32> {fp8.tensors = "x"}
 
 // -----

@@ -90,7 +90,6 @@ bool isTarget(Attribute attr) {
 constexpr Kind kFlag = {isA<UnitAttr>, "no value"};
 constexpr Kind kText = {isA<StringAttr>, "a string"};
 constexpr Kind kCount = {isInteger<0>, "an integer that is not negative"};
-constexpr Kind kNames = {isArrayOf<isA<StringAttr>>, "an array of strings"};
 constexpr Kind kDictionaries = {isArrayOf<isA<DictionaryAttr>>,
                                 "an array of dictionaries"};
 constexpr Kind kPositive = {isInteger<1>, "a positive integer"};
@@ -127,7 +126,9 @@ constexpr Declaration kDeclarations[] = {
      {isEntry, "\"store\" or \"load\""}},
     // The fp8 stage.
     {FP8Dialect::kRecomputedAttrName, OnOp, kFlag},
-    {FP8Dialect::kTensorsAttrName, OnOp, kNames},
+    {FP8Dialect::kTensorsAttrName,
+     OnOp,
+     {isA<DotTensorsAttr>, "a #fp8.dot_tensors"}},
     {FP8Dialect::kGatedUnitsAttrName, OnFunction, kDictionaries},
     {FP8Dialect::kRecipeAttrName, OnModule, {isA<RecipeAttr>, "a #fp8.recipe"}},
     {FP8Dialect::kDataParallelAttrName, OnModule, kFlag},

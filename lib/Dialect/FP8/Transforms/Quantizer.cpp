@@ -1,6 +1,7 @@
 //===- Quantizer.cpp - Dots on quantized operands -------------------------===//
 
 #include "Quantizer.h"
+#include "EffectiveRecipe.h"
 #include "OperandRows.h"
 #include "SmallTensors.h"
 
@@ -700,12 +701,15 @@ Value Quantizer::rewriteDot(Dot &dot) {
   }
   if (promote != 0)
     op.setPromoteEvery(promote);
-  if (Attribute verdict = dot.plan.dot->getAttr(FP8Dialect::kVerdictAttrName))
-    op->setAttr(FP8Dialect::kVerdictAttrName, verdict);
+  VerdictAttr verdict = getVerdict(dot.plan.dot);
+  op->setAttr(FP8Dialect::kVerdictAttrName, verdict);
   if (nameTensors)
     op->setAttr(FP8Dialect::kTensorsAttrName,
-                builder.getStrArrayAttr({getTensorName(dot.plan.lhs.name),
-                                         getTensorName(dot.plan.rhs.name)}));
+                DotTensorsAttr::get(
+                    builder.getContext(), verdict.getRole(), verdict.getLhs(),
+                    verdict.getRhs(),
+                    builder.getStringAttr(getTensorName(dot.plan.lhs.name)),
+                    builder.getStringAttr(getTensorName(dot.plan.rhs.name))));
   Value result = op;
   if (merged != type)
     result = stablehlo::ReshapeOp::create(builder, loc, type, result);

@@ -131,7 +131,7 @@ struct Tensor {
   bool stacked = false; ///< Its first dimension counts layers.
   /// The kind of dot that reads it. Several may: those of the kind in which the
   /// tensor appears first (an activation in forward) come before others.
-  StringRef role;
+  std::optional<DotRole> role;
   bool isFirst = false;
 };
 
@@ -161,25 +161,19 @@ private:
 /// Records what a dot shows about the tensors that it reads: their names, and
 /// the layers of the loops around them.
 void Tracer::addDot(DotGeneralOp dot) {
-  auto names = dot->getAttrOfType<ArrayAttr>(FP8Dialect::kTensorsAttrName);
-  if (!names || names.size() != 2)
+  auto tensorsOfDot =
+      dot->getAttrOfType<DotTensorsAttr>(FP8Dialect::kTensorsAttrName);
+  if (!tensorsOfDot)
     return;
-  auto reads = [&](StringRef part) {
-    return llvm::any_of(names.getAsRange<StringAttr>(), [&](StringAttr name) {
-      return name.getValue().ends_with(part);
-    });
-  };
-  StringRef role = !reads(".weight")    ? "wgrad"
-                   : reads(".gradient") ? "dgrad"
-                                        : "forward";
+  DotRole role = tensorsOfDot.getRole();
   SmallVector<LayerSlot> own;
-  for (auto [operand, name] : llvm::zip(dot->getOperands(), names))
-    if (cast<StringAttr>(name).getValue().ends_with(".weight"))
+  for (auto [index, operand] : llvm::enumerate(dot->getOperands()))
+    if (tensorsOfDot.getKind(index) == OperandKind::Weight)
       own = getSlotsOfWeight(operand);
-  if (role == "wgrad")
+  if (role == DotRole::Wgrad)
     own = getSlotsOfGradient(dot->getResult(0));
 
-  for (auto [operand, name] : llvm::zip(dot->getOperands(), names)) {
+  for (auto [index, operand] : llvm::enumerate(dot->getOperands())) {
     SmallVector<LayerSlot> slots(own);
     bool sliced = false;
     Operation *op = getQuantization(operand, [&](Operation *access) {
@@ -204,14 +198,16 @@ void Tracer::addDot(DotGeneralOp dot) {
       return !isAround(slot, quantize->getBlock());
     });
     Tensor &tensor = tensors[quantize];
-    StringRef text = cast<StringAttr>(name).getValue();
-    if (tensor.name.empty() || text < tensor.name)
-      tensor.name = text.str();
+    StringRef name = tensorsOfDot.getName(index);
+    if (tensor.name.empty() || name < tensor.name)
+      tensor.name = name.str();
     if (tensor.slots.empty())
       tensor.slots = slots;
     tensor.stacked |= sliced;
-    bool isFirst = role == (text.ends_with(".gradient") ? "dgrad" : "forward");
-    if (tensor.role.empty() || isFirst)
+    bool isFirst = role == (tensorsOfDot.getKind(index) == OperandKind::Gradient
+                                ? DotRole::Dgrad
+                                : DotRole::Forward);
+    if (!tensor.role || isFirst)
       tensor.role = role;
     tensor.isFirst |= isFirst;
   }
@@ -230,7 +226,7 @@ void Tracer::findDots() {
   for (auto &[op, tensor] : tensors) {
     Type type = first.lookup(tensor.name);
     if (!tensor.isFirst && type && type != op->getResult(0).getType())
-      tensor.name += ("." + tensor.role).str();
+      tensor.name += ("." + stringifyDotRole(*tensor.role)).str();
   }
 }
 

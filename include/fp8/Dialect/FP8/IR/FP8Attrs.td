@@ -177,6 +177,41 @@ def FP8_VerdictAttr : AttrDef<FP8_Dialect, "Verdict"> {
   }];
 }
 
+def FP8_DotTensorsAttr : AttrDef<FP8_Dialect, "DotTensors"> {
+  let mnemonic = "dot_tensors";
+  let summary = "What a dot reads, for traces";
+  let description = [{
+    `fp8-quantize-dots=name-tensors` puts one on every FP8 dot, as `fp8.tensors`:
+    the role of the dot, what its operands are (as in its verdict, which is gone
+    when `fp8-trace` runs), and how the trace calls them.
+
+    Example:
+
+    ```mlir
+    func.func @main(%x: !fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>,
+                    %w: !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<4x16xf32> {
+      %0 = fp8.dot_general %x, %w, contracting_dims = [1] x [0]
+          {accumulator = f32, fp8.tensors = #fp8.dot_tensors<role = forward, lhs = activation, rhs = weight,
+                                                             lhs_name = "p['w'].activation", rhs_name = "p['w'].weight">}
+          : (!fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>,
+             !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<4x16xf32>
+      return %0 : tensor<4x16xf32>
+    }
+    ```
+  }];
+  let parameters = (ins
+    "::mlir::fp8::DotRole":$role,
+    "::mlir::fp8::OperandKind":$lhs, "::mlir::fp8::OperandKind":$rhs,
+    "::mlir::StringAttr":$lhs_name, "::mlir::StringAttr":$rhs_name);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let extraClassDeclaration = [{
+    OperandKind getKind(unsigned operand) const { return operand == 0 ? getLhs() : getRhs(); }
+    StringRef getName(unsigned operand) const {
+      return (operand == 0 ? getLhsName() : getRhsName()).getValue();
+    }
+  }];
+}
+
 def FP8_StateVerdictAttr : AttrDef<FP8_Dialect, "StateVerdict"> {
   let mnemonic = "state_verdict";
   let summary = "How an array of the state is stored, and why";

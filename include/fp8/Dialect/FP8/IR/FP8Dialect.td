@@ -84,7 +84,7 @@ def FP8_Dialect : Dialect {
     /// pass.
     static constexpr ::llvm::StringLiteral kRecomputedAttrName = "fp8.recomputed";
 
-    /// On a dot whose operands are to be traced: an array of their names.
+    /// On a dot whose operands are to be traced: what they are, and their names.
     static constexpr ::llvm::StringLiteral kTensorsAttrName = "fp8.tensors";
 
     /// On the module, while the fp8 stage runs: the effective recipe.

@@ -987,7 +987,8 @@ def FP8Trace : Pass<"fp8-trace", "::mlir::func::FuncOp"> {
       %0 = fp8.quantize %x, %scale, %quantizer rounding = nearest_even, overflow = saturate
           : tensor<4x32xf32> -> !fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>
       %1 = fp8.dot_general %0, %w, contracting_dims = [1] x [0]
-          {accumulator = f32, fp8.tensors = ["p['w'].activation", "p['w'].weight"]}
+          {accumulator = f32, fp8.tensors = #fp8.dot_tensors<role = forward, lhs = activation, rhs = weight,
+                                                             lhs_name = "p['w'].activation", rhs_name = "p['w'].weight">}
           : (!fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>,
              !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<4x16xf32>
       return %1 : tensor<4x16xf32>

@@ -6,7 +6,8 @@
 
 // Every quantized tensor has a row of f64 numbers, called as the dots that read
 // it say; the first in the alphabet wins. Quantized once more for a wgrad dot
-// it is a second tensor. The dots' attributes go.
+// it is a second tensor; that the dot is one its role says, not the names. The
+// dots' attributes go.
 // CHECK-LABEL: func.func @names(
 // CHECK-SAME: -> (tensor<4x16xf32> {fp8.kind = "output", fp8.path = "y"},
 // CHECK-SAME: tensor<11xf64> {fp8.kind = "trace_quantization", fp8.path = "trace.quantization.p['a'].activation"},
@@ -25,11 +26,11 @@ func.func @names(%x: tensor<4x32xf32>, %w: !w8, %scale: tensor<f32>, %scales: te
     -> (tensor<4x16xf32> {fp8.kind = "output", fp8.path = "y"}) {
   %x8 = fp8.quantize %x, %scale, %scale rounding = nearest_even, overflow = saturate : tensor<4x32xf32> -> !x8
   %rows = fp8.quantize %x, %scales, %scales rounding = nearest_even, overflow = saturate : tensor<4x32xf32> -> !rows8
-  %0 = fp8.dot_general %x8, %w, contracting_dims = [1] x [0] {accumulator = f32, fp8.tensors = ["p['b'].activation", "p['b'].weight"]}
+  %0 = fp8.dot_general %x8, %w, contracting_dims = [1] x [0] {accumulator = f32, fp8.tensors = #fp8.dot_tensors<role = forward, lhs = activation, rhs = weight, lhs_name = "p['b'].activation", rhs_name = "p['b'].weight">}
       : (!x8, !w8) -> tensor<4x16xf32>
-  %1 = fp8.dot_general %x8, %w, contracting_dims = [1] x [0] {accumulator = f32, fp8.tensors = ["p['a'].activation", "p['a'].weight"]}
+  %1 = fp8.dot_general %x8, %w, contracting_dims = [1] x [0] {accumulator = f32, fp8.tensors = #fp8.dot_tensors<role = forward, lhs = activation, rhs = weight, lhs_name = "p['a'].activation", rhs_name = "p['a'].weight">}
       : (!x8, !w8) -> tensor<4x16xf32>
-  %2 = fp8.dot_general %rows, %w, contracting_dims = [1] x [0] {accumulator = f32, fp8.tensors = ["p['a'].activation", "p['a'].gradient"]}
+  %2 = fp8.dot_general %rows, %w, contracting_dims = [1] x [0] {accumulator = f32, fp8.tensors = #fp8.dot_tensors<role = wgrad, lhs = activation, rhs = gradient, lhs_name = "p['a'].activation", rhs_name = "p['y'].weight">}
       : (!rows8, !w8) -> tensor<4x16xf32>
   %3 = stablehlo.add %0, %1 : tensor<4x16xf32>
   %4 = stablehlo.add %3, %2 : tensor<4x16xf32>
