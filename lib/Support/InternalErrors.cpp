@@ -48,15 +48,21 @@ static bool isCheck(StringRef pass) {
   return pass.starts_with("fp8-verify-") && pass != "fp8-verify-import";
 }
 
-/// Returns whether a pass of a later stage refuses what the user wrote.
-static bool refusesSteps(StringRef pass) {
-  return pass.starts_with("convert-stablehlo-");
+/// The mark of a refusal, in the metadata of its diagnostic.
+static constexpr StringLiteral kRefusal = "fp8.refusal";
+
+static bool isRefusal(Diagnostic &diagnostic) {
+  return llvm::any_of(diagnostic.getMetadata(), [](DiagnosticArgument &mark) {
+    return mark.getKind() ==
+               DiagnosticArgument::DiagnosticArgumentKind::String &&
+           mark.getAsString() == kRefusal;
+  });
 }
 
-/// Returns whether an error says what a target supports instead: then the step
-/// asks for too much.
-static bool isRefusal(StringRef error) {
-  return error.contains("supported are ");
+InFlightDiagnostic fp8::emitRefusal(Operation *op, const Twine &message) {
+  InFlightDiagnostic error = op->emitOpError(message);
+  error.getUnderlyingDiagnostic()->getMetadata().emplace_back(kRefusal);
+  return error;
 }
 
 static void emitStageError(MLIRContext *context, const Twine &culprit) {
@@ -79,6 +85,7 @@ public:
           if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
             std::lock_guard<std::mutex> lock(mutex);
             errors.push_back(diagnostic.str());
+            isRefused |= isRefusal(diagnostic);
           }
           return failure();
         }) {}
@@ -107,12 +114,11 @@ private:
     // The result of a pass that emits an error of its own may not verify
     // either; in that case the verifier has not run.
     bool isVerifiers = !broken.empty() && llvm::is_contained(errors, broken);
-    if (isReported || llvm::any_of(errors, isRefusal))
+    if (isReported || isRefused)
       return;
-    if (stage.empty()
-            ? !(isVerifiers && isOurs(pass))
-            : !(isVerifiers || isCheck(pass) ||
-                (input == StageInput::CompilersOwn && !refusesSteps(pass))))
+    if (stage.empty() ? !(isVerifiers && isOurs(pass))
+                      : !(isVerifiers || isCheck(pass) ||
+                          input == StageInput::CompilersOwn))
       return;
     isReported = true;
     if (!stage.empty()) {
@@ -133,6 +139,7 @@ private:
   /// result.
   std::string pass, broken;
   bool hasFailed = false, isReported = false;
+  bool isRefused = false; ///< An error is a refusal.
   ScopedDiagnosticHandler handler;
 };
 } // namespace

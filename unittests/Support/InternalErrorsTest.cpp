@@ -15,7 +15,13 @@ using namespace mlir;
 namespace {
 
 /// The mistake of a pass.
-enum class Fault { None, BreaksIR, RefusesInput, RefusesInputAndBreaksIR };
+enum class Fault {
+  None,
+  BreaksIR,
+  RefusesInput,
+  RefusesInputAndBreaksIR,
+  RefusesStep
+};
 
 struct FaultyPass : PassWrapper<FaultyPass, OperationPass<func::FuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FaultyPass)
@@ -27,6 +33,10 @@ struct FaultyPass : PassWrapper<FaultyPass, OperationPass<func::FuncOp>> {
     if (fault == Fault::RefusesInput ||
         fault == Fault::RefusesInputAndBreaksIR) {
       getOperation().emitError("expected another step");
+      signalPassFailure();
+    }
+    if (fault == Fault::RefusesStep) {
+      fp8::emitRefusal(getOperation(), "expected another step");
       signalPassFailure();
     }
     if (fault == Fault::BreaksIR || fault == Fault::RefusesInputAndBreaksIR)
@@ -96,9 +106,10 @@ TEST(InternalErrors, ThoseOfALaterStageAreOurs) {
   EXPECT_NE(errors.back().find("pass 'fp8-form-kernels' of stage 'kernels'"),
             std::string::npos);
   EXPECT_NE(errors.back().find("Please report it"), std::string::npos);
-  // It names an op of the step that is not supported.
-  EXPECT_FALSE(isInternal(run(
-      Fault::RefusesInput, "convert-stablehlo-to-linalg", "structured", own)));
+  // It says that the step asks for what is not supported.
+  errors = run(Fault::RefusesStep, "fp8-form-kernels", "kernels", own);
+  EXPECT_FALSE(isInternal(errors));
+  EXPECT_EQ(errors.back(), "'func.func' op expected another step");
 }
 
 TEST(InternalErrors, AloneOnlyTheVerifiersAfterOurPassesAreOurs) {

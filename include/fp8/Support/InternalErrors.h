@@ -11,6 +11,7 @@
 #ifndef FP8_SUPPORT_INTERNALERRORS_H
 #define FP8_SUPPORT_INTERNALERRORS_H
 
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/LLVM.h"
 
 namespace mlir {
@@ -22,11 +23,14 @@ namespace fp8 {
 /// Whether the passes of a stage may refuse the user's step.
 enum class StageInput { Step, CompilersOwn };
 
+/// Emits an error about what the user's step asks for, which is not the
+/// compiler's mistake in any stage.
+InFlightDiagnostic emitRefusal(Operation *op, const Twine &message = {});
+
 /// Makes runs of `pm`, the passes of one stage of a compile, add a note to
 /// every error that is the compiler's mistake: any error of the verifier, of
 /// the check at the stage's end, or, if the compiler itself has made the
-/// stage's input, of any pass. (The lowering of StableHLO is the exception: it
-/// refuses ops that are valid but not supported.)
+/// stage's input, of any pass, unless it is a refusal (`emitRefusal`).
 void labelInternalErrors(PassManager &pm, StringRef stage,
                          StageInput input = StageInput::Step);
 

@@ -1,6 +1,7 @@
 //===- VerifyGPU.cpp - Contract at the end of codegen for GPUs ------------===//
 
 #include "fp8/Codegen/GPU/Passes.h"
+#include "fp8/Support/InternalErrors.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -30,9 +31,6 @@ static StringRef problemOf(Operation *op) {
   if (auto func = dyn_cast<LLVM::LLVMFuncOp>(op);
       func && func.isExternal() && !func.getName().starts_with("llvm."))
     return "has no body: kernels call no library";
-  if (needsLibrary(op))
-    return "has no instruction on a GPU in f64: supported are f32, and in f64 "
-           "what is made of sums, products, quotients and roots";
   for (Type type : op->getResultTypes())
     if (auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
         element && element.getWidth() == 8)
@@ -49,6 +47,12 @@ public:
       WalkResult result = module.walk([&](Operation *op) {
         if (op == module)
           return WalkResult::advance();
+        if (needsLibrary(op)) {
+          emitRefusal(op, "has no instruction on a GPU in f64: supported are "
+                          "f32, and in f64 what is made of sums, products, "
+                          "quotients and roots");
+          return WalkResult::interrupt();
+        }
         StringRef problem = problemOf(op);
         if (problem.empty())
           return WalkResult::advance();

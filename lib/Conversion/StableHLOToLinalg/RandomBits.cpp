@@ -19,6 +19,7 @@
 #include "Builders.h"
 #include "Patterns.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Support/InternalErrors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -154,7 +155,7 @@ struct RngBitGeneratorLowering
     // Philox is XLA's default on CPUs.
     bool isPhilox = op.getRngAlgorithm() != stablehlo::RngAlgorithm::THREE_FRY;
     if (tensorType(state).getNumElements() < 2)
-      return op.emitOpError("expected a state of 2 or 3 elements but got ")
+      return emitRefusal(op, "expected a state of 2 or 3 elements but got ")
              << op.getInitialState().getType();
     bool wide = type.getElementTypeBitWidth() > 32;
     Layout layout = isPhilox ? philoxLayout(type.getShape(), wide)

@@ -14,6 +14,7 @@
 #include "fp8/Conversion/ExpandMath/ExpandMath.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Support/InternalErrors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -767,8 +768,8 @@ LogicalResult BodyEmitter::emit(Operation &op) {
   for (Value operand : op.getOperands()) {
     Value scalar = lookup(operand);
     if (!scalar)
-      return op.emitOpError("expected operands of rank 0 in a computation "
-                            "on elements but got ")
+      return emitRefusal(&op, "expected operands of rank 0 in a computation "
+                              "on elements but got ")
              << operand.getType();
     scalars.push_back(scalar);
   }
@@ -781,8 +782,8 @@ LogicalResult BodyEmitter::emit(Operation &op) {
   if (isElementwise(&op))
     result = emitScalar(b, loc, &op, scalars);
   if (!result)
-    return op.emitOpError("is not supported in a computation on elements; "
-                          "expected an elementwise op");
+    return emitRefusal(&op, "is not supported in a computation on elements; "
+                            "expected an elementwise op");
   values[op.getResult(0)] = result;
   return success();
 }
@@ -798,8 +799,8 @@ FailureOr<SmallVector<Value>> BodyEmitter::emit(Block &body,
   for (Value operand : body.getTerminator()->getOperands()) {
     Value result = lookup(operand);
     if (!result)
-      return body.getTerminator()->emitOpError(
-                 "expected results of rank 0 but got ")
+      return emitRefusal(body.getTerminator(),
+                         "expected results of rank 0 but got ")
              << operand.getType();
     results.push_back(result);
   }

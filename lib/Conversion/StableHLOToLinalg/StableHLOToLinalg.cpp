@@ -13,6 +13,7 @@
 #include "fp8/Dialect/FP8/IR/Irregular.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Support/InternalErrors.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -104,7 +105,7 @@ struct ElementwiseLowering : ConversionPattern {
           return value ? value : args.back();
         });
     if (unsupported)
-      return op->emitOpError("is not supported on ")
+      return emitRefusal(op, "is not supported on ")
              << op->getOperand(0).getType();
     rewriter.replaceOp(op, result);
     return success();
@@ -214,7 +215,7 @@ struct ConstantLowering : OpConversionPattern<stablehlo::ConstantOp> {
                   ConversionPatternRewriter &rewriter) const override {
     TypedAttr attr = signlessAttr(cast<ElementsAttr>(op.getValue()));
     if (!attr)
-      return op.emitOpError("expected a dense constant but got ")
+      return emitRefusal(op, "expected a dense constant but got ")
              << op.getValue();
     rewriter.replaceOpWithNewOp<arith::ConstantOp>(op, attr);
     return success();
@@ -890,7 +891,7 @@ struct ConvertStableHLOToLinalgPass
           if (dialect != "stablehlo" && dialect != "chlo")
             return WalkResult::advance();
           if (!known.contains(op->getName()) && !isElementwise(op)) {
-            op->emitOpError("has no lowering to linalg; "
+            emitRefusal(op, "has no lowering to linalg; "
                             "docs/StableHLOSubset.md lists the ops that have");
             return WalkResult::interrupt();
           }
