@@ -2,6 +2,7 @@
 
 #include "fp8-c/Compiler.h"
 #include "fp8/Binding/PathBinding.h"
+#include "fp8/Binding/Texts.h"
 #include "fp8/Compiler/BuildId.h"
 #include "fp8/Compiler/Cache.h"
 #include "fp8/Compiler/LoadedExecutable.h"
@@ -50,21 +51,6 @@ template <typename F> static fp8_status guard(F &&body) {
   }
 }
 
-/// Says what is wrong with a caller's list of texts; "" if nothing is.
-static std::string checkTexts(const char *what, const char *const *texts,
-                              int64_t count) {
-  if (count < 0)
-    return ("expected a number of " + llvm::Twine(what) + " but got " +
-            llvm::Twine(count))
-        .str();
-  for (int64_t i = 0; i < count; ++i)
-    if (!texts || !texts[i])
-      return ("expected " + llvm::Twine(count) + " " + what +
-              " but got NULL for number " + llvm::Twine(i))
-          .str();
-  return "";
-}
-
 static std::string textOf(const char *text, const char *otherwise = "") {
   return text ? text : otherwise;
 }
@@ -77,6 +63,9 @@ public:
   Listener(fp8_message_fn message, void *user, MLIRContext &context)
       : message(message), user(user),
         handler(&context, [this](Diagnostic &diagnostic) {
+          if (firstError.empty() &&
+              diagnostic.getSeverity() == DiagnosticSeverity::Error)
+            firstError = formatMessage(diagnostic);
           for (const std::string &line : formatDiagnostic(diagnostic))
             tell(line);
           return success();
@@ -86,8 +75,6 @@ public:
 
 private:
   void tell(const std::string &line) {
-    if (firstError.empty() && StringRef(line).starts_with("error: "))
-      firstError = line.substr(strlen("error: "));
     if (message)
       message(user, line.c_str());
     else
@@ -106,7 +93,7 @@ static std::string
 readPairs(const char *what, const char *const *texts, int64_t count,
           SmallVectorImpl<std::pair<std::string, std::string>> &pairs) {
   if (std::string mistake =
-          checkTexts((llvm::Twine(what) + "s").str().c_str(), texts, count);
+          fp8binding::mistakeInTexts(what + std::string("s"), texts, count);
       !mistake.empty())
     return mistake;
   for (int64_t i = 0; i < count; ++i) {
@@ -165,8 +152,8 @@ static std::string readOptions(const fp8_compile_options &options,
   program.resumeDirectory = textOf(options.resume_directory);
   CompileOptions &compile = program.compile;
   compile.recipe = textOf(options.recipe, "none");
-  if (std::string mistake =
-          checkTexts("settings of the recipe", options.set, options.num_set);
+  if (std::string mistake = fp8binding::mistakeInTexts(
+          "settings of the recipe", options.set, options.num_set);
       !mistake.empty())
     return mistake;
   for (int64_t i = 0; i < options.num_set; ++i)

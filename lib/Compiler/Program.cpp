@@ -182,16 +182,18 @@ std::string fingerprintOf(const SourceFile &source, const RecipeTexts &recipe,
 
 } // namespace
 
-/// Formats a diagnostic as one line. Looks for its location inside of names,
-/// call sites and fusions.
-static std::string formatLine(StringRef kind, Diagnostic &diagnostic) {
-  std::string line = (kind + ": ").str();
+std::string fp8::formatMessage(Diagnostic &diagnostic) {
+  std::string line;
   llvm::raw_string_ostream os(line);
   if (auto at = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
     os << at.getFilename().strref() << ":" << at.getLine() << ":"
        << at.getColumn() << ": ";
   os << diagnostic;
   return line;
+}
+
+static std::string formatLine(StringRef kind, Diagnostic &diagnostic) {
+  return (kind + ": " + formatMessage(diagnostic)).str();
 }
 
 SmallVector<std::string> fp8::formatDiagnostic(Diagnostic &diagnostic) {

@@ -1,6 +1,7 @@
 //===- Support.cpp - Errors, tensor types, files --------------------------===//
 
 #include "Support.h"
+#include "fp8/Binding/Texts.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -62,13 +63,9 @@ fp8_status recordFailure() noexcept {
 }
 
 void checkTexts(const char *what, const char *const *texts, int64_t count) {
-  if (count < 0)
-    throw Error(FP8_ERROR_INVALID,
-                str("expected a number of ", what, " but got ", count));
-  for (int64_t i = 0; i < count; ++i)
-    if (!texts || !texts[i])
-      throw Error(FP8_ERROR_INVALID, str("expected ", count, " ", what,
-                                         " but got NULL for number ", i));
+  if (std::string mistake = fp8binding::mistakeInTexts(what, texts, count);
+      !mistake.empty())
+    throw Error(FP8_ERROR_INVALID, mistake);
 }
 
 //===----------------------------------------------------------------------===//

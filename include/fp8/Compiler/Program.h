@@ -64,6 +64,10 @@ FailureOr<SmallVector<TreeLeaf>> readInitialValues(StringRef resumeDirectory,
                                                    StringRef initFile,
                                                    MLIRContext &context);
 
+/// Formats a diagnostic as one line, `FILE:LINE:COLUMN: TEXT`. Looks for its
+/// location inside of names, call sites and fusions.
+std::string formatMessage(Diagnostic &diagnostic);
+
 /// Formats an error or a warning with its notes as front ends show them, one
 /// line each: `error: FILE:LINE:COLUMN: TEXT`. Returns nothing for a remark.
 SmallVector<std::string> formatDiagnostic(Diagnostic &diagnostic);
