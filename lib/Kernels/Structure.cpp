@@ -27,7 +27,20 @@ static LogicalResult verifyReductions(linalg::GenericOp op) {
   return success();
 }
 
+/// Checks that a kernel divides into its slices.
+static LogicalResult verifySlices(KernelOp kernel) {
+  auto slices = kernel->getAttrOfType<IntegerAttr>(FP8Dialect::kSlicesAttrName);
+  ArrayRef<int64_t> domain = kernel.getDomain();
+  if (!slices || domain.empty() || domain[0] % slices.getInt() == 0)
+    return success();
+  return kernel.emitOpError("expected attribute '")
+         << FP8Dialect::kSlicesAttrName << "' to divide the leading dimension "
+         << domain[0] << " of the domain but got " << slices.getInt();
+}
+
 LogicalResult fp8::verifyBody(KernelOp kernel) {
+  if (failed(verifySlices(kernel)))
+    return failure();
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes()))
     if (!isa<MemRefType>(type))
       return kernel.emitOpError("expected argument ")

@@ -23,8 +23,8 @@ inline constexpr int64_t kLineElements = 16, kColumnLines = 8;
 /// and steps share equal kernels.
 std::string nameOfContents(KernelOp kernel);
 
-/// Checks that a kernel has only buffers and, in its body, ops that codegen
-/// lowers.
+/// Checks that a kernel divides into its slices and has only buffers and, in
+/// its body, ops that codegen lowers.
 LogicalResult verifyBody(KernelOp kernel);
 
 /// Checks that all launches are of kernels, as they are until `fp8-codegen`

@@ -27,6 +27,20 @@ fp8.kernel @no_slices(read %a: memref<64xf32>) domain = [64] attributes {fp8.sli
 
 // -----
 
+// expected-error @+1 {{expected attribute 'fp8.slices' to divide the leading dimension 4 of the domain but got 8}}
+fp8.kernel @more_slices_than_points(read %a: memref<4xf32>) domain = [4] attributes {fp8.slices = 8 : i64} {
+  fp8.return
+}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.slices' to divide the leading dimension 6 of the domain but got 4}}
+fp8.kernel @slices_of_unequal_size(read %a: memref<6xf32>) domain = [6] attributes {fp8.slices = 4 : i64} {
+  fp8.return
+}
+
+// -----
+
 #id = affine_map<(i, j) -> (i, j)>
 fp8.kernel @no_reduction(read %x: memref<8x64xf32>, write %y: memref<8x64xf32>) domain = [8] {
   // expected-error @+1 {{expected an output without an index of loop 1, a reduction}}
