@@ -86,22 +86,26 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
     info.why = "not a linear layer: follows from the optimizer's state";
     return;
   }
-  if (!dot.getDotDimensionNumbers().getLhsBatchingDimensions().empty()) {
-    info.role = DotRole::Attention;
-    batched.push_back(index);
-    return;
-  }
+  bool isBatched =
+      !dot.getDotDimensionNumbers().getLhsBatchingDimensions().empty();
   for (auto [name, operand] :
        {std::pair<StringRef, Value>("lhs", dot.getLhs()),
         std::pair<StringRef, Value>("rhs", dot.getRhs())})
     if (BlockArgument changed = getChangedParameter(operand, dot)) {
       changedOperands.push_back({views.getViewRoot(operand, dot), changed});
+      if (isBatched)
+        break;
       info.why =
           ("not a linear layer: " + name + " is parameter " + getPath(changed) +
            " plus what depends on data, as in SAM or a line search")
               .str();
       return;
     }
+  if (isBatched) {
+    info.role = DotRole::Attention;
+    batched.push_back(index);
+    return;
+  }
   info.why = "not a linear layer: no operand comes from a parameter, and it is "
              "the weight gradient of no layer";
   ofActivations.push_back(index);

@@ -44,9 +44,13 @@ bool Analyzer::isMadeForBatch(stablehlo::DotGeneralOp dot,
   auto dims = dot.getDotDimensionNumbers();
   ArrayRef<int64_t> batch =
       index ? dims.getRhsBatchingDimensions() : dims.getLhsBatchingDimensions();
-  return !batch.empty() &&
-         (isRepeatedInBatch(operand, batch, dot) ||
-          isProjection(operand, dot) || llvm::any_of(batch, [&](int64_t dim) {
+  if (batch.empty())
+    return false;
+  if (isRepeatedInBatch(operand, batch, dot))
+    return true;
+  // What gradients have changed follows from data, but is read as a parameter.
+  return !origins.isUpdatedParameter(views.getViewRoot(operand, dot)) &&
+         (isProjection(operand, dot) || llvm::any_of(batch, [&](int64_t dim) {
             return isBatchOfScores(operand, dim);
           }));
 }

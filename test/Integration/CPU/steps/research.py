@@ -146,6 +146,31 @@ def sharpness_aware_first_loss():
 
 
 @step
+def stacked_critics():
+    """Two critics in stacked weights, and an actor whose loss reads what their gradients have changed."""
+
+    def critics(p, state, action):
+        layers = lambda p, x: (jnp.tanh(jnp.tanh(x @ p["w0"]) @ p["w1"]) @ p["w2"])[:, 0]
+        return jax.vmap(layers, (0, None))(p, jnp.concatenate([state, action], -1))
+
+    def train(params, batch):
+        def critic_loss(p):
+            return jnp.square(critics(p, batch["state"], batch["action"]) - batch["reward"]).mean()
+
+        value, slope = jax.value_and_grad(critic_loss)(params["critic"])
+        critic = jax.tree.map(lambda p, g: p - 1e-2 * g, params["critic"], slope)
+        actor_loss = lambda p: -critics(critic, batch["state"], jnp.tanh(batch["state"] @ p)).min(0).mean()
+        actor = params["actor"] - 1e-2 * jax.grad(actor_loss)(params["actor"])
+        return {"actor": actor, "critic": critic}, value
+
+    random = np.random.default_rng(0)
+    critic = {"w0": normal(random, 2, 24, 32, scale=0.2), "w1": normal(random, 2, 32, 32, scale=0.2), "w2": normal(random, 2, 32, 1, scale=0.2)}
+    batch = {"state": floats(16, 16), "action": floats(16, 8, seed=1), "reward": floats(16, seed=2)}
+    return Step(train, {"params": {"actor": normal(random, 16, 8, scale=0.2), "critic": critic}}, {"batch": batch}, lambda r: r[1],
+                lambda r: {"params": r[0]}, bound=1e-2, loss_bound=1e-3, gap=0.5, linear=(5, 3, 3))  # fmt: skip
+
+
+@step
 def meta_learning():
     """MAML: for each task of a vmap, the loss after a gradient step. Dots of the second derivatives are those of two softmaxes
     over scores, as far as attention can tell."""
