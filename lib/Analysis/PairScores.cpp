@@ -33,6 +33,23 @@ bool SignatureAnalyzer::isWeightedBy(Value value, unsigned arg) {
   });
 }
 
+/// Returns whether results could replace all leaves of the argument's tree.
+/// State is replaced as a whole, while a batch may have one array of a result's
+/// type.
+bool SignatureAnalyzer::mayReplaceTree(unsigned arg) {
+  if (!argsAreNamed)
+    return true;
+  std::string tree = splitTreePath(signature.args[arg].path).front();
+  llvm::DenseMap<Type, int64_t> missing;
+  for (const SignatureArg &other : signature.args)
+    if (splitTreePath(other.path).front() == tree)
+      ++missing[other.type];
+  for (const SignatureResult &result : signature.results)
+    if (auto it = missing.find(result.type); it != missing.end())
+      --it->second;
+  return llvm::all_of(missing, [](auto &entry) { return entry.second <= 0; });
+}
+
 /// Returns true if the result looks like an output that adds data and
 /// activations of one shape, such as the difference of outputs and targets. An
 /// update of the targets would depend on them through the gradient. Decaying
@@ -47,7 +64,7 @@ bool SignatureAnalyzer::isProbablyOutput(unsigned arg, unsigned result,
   if (!hasLeaf(chain))
     return chain.size() == 1 && self.strength < 3;
   if (self.scaled)
-    return false;
+    return !mayReplaceTree(arg);
   // A master copy is updated by a gradient of the weights that are converted
   // from it. It may also feed another, second-order gradient.
   if (gradientUpdates.contains(value))

@@ -70,6 +70,7 @@ private:
   bool isDecay(unsigned arg, unsigned result, const Reach &reach);
   double flowScore(unsigned arg, unsigned result);
   bool isWeightedBy(Value value, unsigned arg);
+  bool mayReplaceTree(unsigned arg);
   bool isProbablyOutput(unsigned arg, unsigned result, Reach self);
   ValueSet findUpdates();
   void findFeeding();

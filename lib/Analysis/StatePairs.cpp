@@ -82,7 +82,9 @@ void SignatureAnalyzer::pairByTrees(ArrayRef<unsigned> args,
     if (!partner)
       continue;
     unsigned arg = args[i], result = results[*partner];
-    bool named = splitTreePath(signature.args[arg].path).size() > 1;
+    bool named =
+        splitTreePath(signature.args[arg].path).size() > 1 &&
+        isSameLeaf(signature.args[arg].path, signature.results[result].path);
     bool flows = chains.of(returned[result]).count(argument(arg));
     pair(arg, result,
          named && flows ? "same tree path, type and update chain"
