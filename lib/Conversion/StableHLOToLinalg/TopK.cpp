@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Tensors.h"
 #include "Builders.h"
 #include "Patterns.h"
 #include "Sort.h"
@@ -81,8 +82,9 @@ SmallVector<Value> selectFirst(OpBuilder &builder, Location location,
   SmallVector<int64_t> extents = extentsOfRows(type, last);
   extents.push_back(type.getDimSize(last));
   SmallVector<Value> kept, indices;
+  // Places that are empty are read, though no result depends on them.
   for (RankedTensorType kind : types)
-    kept.push_back(emptyTensor(builder, location, kind));
+    kept.push_back(filledWithZero(builder, location, kind));
   return loopNest(builder, location, extents, kept, indices,
                   [&](OpBuilder &b, Location loc, ValueRange args) {
                     auto inRow = [&](Value t) {
