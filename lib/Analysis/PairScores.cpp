@@ -33,21 +33,28 @@ bool SignatureAnalyzer::isWeightedBy(Value value, unsigned arg) {
   });
 }
 
-/// Returns whether results could replace all leaves of the argument's tree.
+/// Finds the arguments in trees of which results could replace all leaves.
 /// State is replaced as a whole, while a batch may have one array of a result's
 /// type.
-bool SignatureAnalyzer::mayReplaceTree(unsigned arg) {
+void SignatureAnalyzer::findReplaceable() {
+  replaceable.assign(signature.args.size(), true);
   if (!argsAreNamed)
-    return true;
-  std::string tree = splitTreePath(signature.args[arg].path).front();
-  llvm::DenseMap<Type, int64_t> missing;
-  for (const SignatureArg &other : signature.args)
-    if (splitTreePath(other.path).front() == tree)
-      ++missing[other.type];
+    return;
+  llvm::StringMap<SmallVector<unsigned>> trees;
+  for (const SignatureArg &arg : signature.args)
+    trees[splitTreePath(arg.path).front()].push_back(arg.index);
+  llvm::DenseMap<Type, int64_t> results;
   for (const SignatureResult &result : signature.results)
-    if (auto it = missing.find(result.type); it != missing.end())
-      --it->second;
-  return llvm::all_of(missing, [](auto &entry) { return entry.second <= 0; });
+    ++results[result.type];
+  for (SmallVector<unsigned> &leaves : llvm::make_second_range(trees)) {
+    llvm::DenseMap<Type, int64_t> types;
+    bool isWhole = llvm::all_of(leaves, [&](unsigned arg) {
+      Type type = signature.args[arg].type;
+      return ++types[type] <= results.lookup(type);
+    });
+    for (unsigned arg : leaves)
+      replaceable[arg] = isWhole;
+  }
 }
 
 /// Returns true if the result looks like an output that adds data and
@@ -64,7 +71,7 @@ bool SignatureAnalyzer::isProbablyOutput(unsigned arg, unsigned result,
   if (!hasLeaf(chain))
     return chain.size() == 1 && self.strength < 3;
   if (self.scaled)
-    return !mayReplaceTree(arg);
+    return !replaceable[arg];
   // A master copy is updated by a gradient of the weights that are converted
   // from it. It may also feed another, second-order gradient.
   if (gradientUpdates.contains(value))

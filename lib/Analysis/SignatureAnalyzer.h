@@ -70,10 +70,10 @@ private:
   bool isDecay(unsigned arg, unsigned result, const Reach &reach);
   double flowScore(unsigned arg, unsigned result);
   bool isWeightedBy(Value value, unsigned arg);
-  bool mayReplaceTree(unsigned arg);
   bool isProbablyOutput(unsigned arg, unsigned result, Reach self);
   ValueSet findUpdates();
   void findFeeding();
+  void findReplaceable();
   void findLearning();
   ValueSet findStepped(unsigned update);
   void findUnreplaced();
@@ -311,6 +311,8 @@ private:
   bool argsAreNamed = false, resultsAreNamed = false;
   /// Arguments that some gradient depends on.
   std::vector<bool> feeding;
+  /// Which arguments are in trees of which results could replace all leaves.
+  std::vector<bool> replaceable;
   /// Results that gradients are added to (findUpdates).
   ValueSet gradientUpdates;
   /// For each result: the arguments whose gradients its update chain ends at.

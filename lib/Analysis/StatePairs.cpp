@@ -44,6 +44,7 @@ LogicalResult SignatureAnalyzer::pairState() {
     if (!argOfResult[result.index] && (!loss || *loss != result.index))
       results.push_back(result.index);
   findFeeding();
+  findReplaceable();
   findLearning();
   findUnreplaced();
   checkHints();
