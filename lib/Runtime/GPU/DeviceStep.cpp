@@ -544,38 +544,29 @@ void DeviceStep::launchSets(int64_t launch, const fp8_gpu_kernel *kernel,
 const void *DeviceStep::read(int64_t operand, int64_t offset, int64_t bytes) {
   // After a failure conditions read as zero, so that loops end.
   readValue.assign(static_cast<size_t>(std::max<int64_t>(bytes, 8)), 0);
-  if (failure)
-    return readValue.data();
-  try {
+  attempt([&] {
     runDirectly();
     direct->copyToHost(readValue.data(), resolve(operand, -1) + offset, bytes);
     waitFor(str("read a condition of '", executable.name, "'"));
-  } catch (const Error &error) {
-    failure = error;
+  });
+  if (failure)
     readValue.assign(readValue.size(), 0);
-  }
   return readValue.data();
 }
 
 void DeviceStep::write(int64_t operand, int64_t offset, int64_t bytes,
                        const void *value) {
-  if (failure)
-    return;
-  try {
+  attempt([&] {
     if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)
       throw Error(
           FP8_ERROR_INTERNAL,
           str("expected a scalar of 1, 2, 4 or 8 bytes but got ", bytes));
     work().fill(resolve(operand, -1) + offset, value, bytes);
-  } catch (const Error &error) {
-    failure = error;
-  }
+  });
 }
 
 void DeviceStep::fetch(int64_t operand) {
-  if (failure)
-    return;
-  try {
+  attempt([&] {
     auto number = static_cast<size_t>(~operand);
     if (operand >= 0 || number >= buffers.size() || buffers[number].isArgument)
       throw Error(FP8_ERROR_INTERNAL,
@@ -587,9 +578,7 @@ void DeviceStep::fetch(int64_t operand) {
     work().copyToHost(buffer.mirror, memory + buffer.place, buffer.bytes);
     buffer.isEarly = true;
     earlyCopies.push_back(nextNode);
-  } catch (const Error &error) {
-    failure = error;
-  }
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -597,9 +586,7 @@ void DeviceStep::fetch(int64_t operand) {
 //===----------------------------------------------------------------------===//
 
 void DeviceStep::call(std::function<void()> what) {
-  if (failure)
-    return;
-  try {
+  attempt([&] {
     if (isInBody())
       throw Error(FP8_ERROR_INTERNAL,
                   str("expected collectives outside of the loops and branches "
@@ -609,32 +596,20 @@ void DeviceStep::call(std::function<void()> what) {
       program.push_back({nullptr, std::move(what)});
     else
       what();
-  } catch (const Error &error) {
-    failure = error;
-  }
+  });
 }
 
 void DeviceStep::copy(cuda::DevicePointer target, cuda::DevicePointer source,
                       int64_t bytes) {
-  if (failure || bytes == 0 || target == source)
-    return;
-  try {
-    work().copy(target, source, bytes);
-  } catch (const Error &error) {
-    failure = error;
-  }
+  if (bytes != 0 && target != source)
+    attempt([&] { work().copy(target, source, bytes); });
 }
 
 cuda::DevicePointer DeviceStep::addressOf(int64_t operand, int64_t offset,
                                           int64_t number) {
-  if (failure)
-    return 0;
-  try {
-    return resolve(operand, number) + offset;
-  } catch (const Error &error) {
-    failure = error;
-    return 0;
-  }
+  cuda::DevicePointer address = 0;
+  attempt([&] { address = resolve(operand, number) + offset; });
+  return address;
 }
 
 void DeviceStep::fail(const Error &error) {
