@@ -8,6 +8,7 @@
 #include "Export.h"
 #include "InitialValues.h"
 #include "Interrupt.h"
+#include "Json.h"
 
 #include <algorithm>
 #include <cmath>
@@ -153,8 +154,7 @@ std::string evaluateState(const fp8_train_options &options, fp8_step &step) {
   for (size_t i = 0; i < names.size(); ++i)
     line["heldout_metrics"][names[i]] = number((*means)[i + 1]);
   line["batches"] = evaluation->batches();
-  return line.dump(-1, ' ', false,
-                   nlohmann::ordered_json::error_handler_t::replace);
+  return dumpJson(line);
 }
 
 void exportState(const fp8_train_options &options, fp8_step &step,

@@ -1,6 +1,7 @@
 //===- Report.cpp - Logs and the loss picture -----------------------------===//
 
 #include "Report.h"
+#include "Json.h"
 
 #include <algorithm>
 #include <array>
@@ -83,9 +84,7 @@ std::string Report::jsonLine(const LogRow &row) const {
   if (row.isSkipped)
     line += ", \"skipped\": true";
   if (!row.alarms.empty())
-    line +=
-        ", \"alarms\": " +
-        json(row.alarms).dump(-1, ' ', false, json::error_handler_t::replace);
+    line += ", \"alarms\": " + dumpJson(json(row.alarms));
   auto object = [&](const char *key, const std::vector<std::string> &names,
                     const std::vector<double> &values) {
     if (values.empty())

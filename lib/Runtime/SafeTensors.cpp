@@ -2,6 +2,7 @@
 
 #include "SafeTensors.h"
 #include "Checkpoint.h"
+#include "Json.h"
 #include "SafeTensorsIndex.h"
 
 #include <algorithm>
@@ -439,8 +440,7 @@ void writeSafeTensors(const std::string &path,
   if (!metadata.empty())
     header["__metadata__"] = metadata;
   // Metadata are arbitrary bytes; JSON requires UTF-8.
-  std::string text =
-      header.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string text = dumpJson(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   char length[8];
   for (int i = 0; i < 8; ++i)

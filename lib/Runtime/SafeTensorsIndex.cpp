@@ -1,6 +1,7 @@
 //===- SafeTensorsIndex.cpp - Sets of tensor files ------------------------===//
 
 #include "SafeTensorsIndex.h"
+#include "Json.h"
 
 #include <cstring>
 #include <iterator>
@@ -138,9 +139,7 @@ void writeSafeTensorsIndex(const std::string &path,
   index["metadata"] = metadata;
   index["metadata"]["total_size"] = bytes;
   index["weight_map"] = files;
-  // Names are arbitrary bytes; JSON requires UTF-8.
-  writeFileAtomically(
-      path, index.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  writeFileAtomically(path, dumpJson(index, /*indent=*/2) + "\n");
 }
 
 } // namespace fp8::rt

@@ -2,6 +2,7 @@
 
 #include "StoredState.h"
 #include "Checkpoint.h"
+#include "Json.h"
 
 #include <algorithm>
 #include <cstring>
@@ -133,14 +134,14 @@ std::string StoredState::treeJson() const {
     for (const TensorInfo &result : load->results)
       json[result.name] = {{"dtype", fp8_dtype_name(result.type.dtype)},
                            {"shape", result.type.dims}};
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return dumpJson(json);
 }
 
 std::string StoredState::storedJson() const {
   nlohmann::json json = nlohmann::json::array();
   for (const NamedTensor &named : stored)
     json.push_back(named.name);
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return dumpJson(json);
 }
 
 void StoredState::write(const std::vector<const void *> &values,

@@ -1,6 +1,7 @@
 //===- Support.cpp - Errors, tensor types, files --------------------------===//
 
 #include "Support.h"
+#include "Json.h"
 #include "fp8/Binding/Texts.h"
 
 #include <algorithm>
@@ -378,8 +379,7 @@ std::string numberText(double value) {
 }
 
 std::string jsonText(const std::string &text) {
-  using nlohmann::json;
-  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  return dumpJson(nlohmann::json(text));
 }
 
 std::string groupedText(int64_t value) {

@@ -1,6 +1,7 @@
 //===- Train.cpp - The training loop --------------------------------------===//
 
 #include "Train.h"
+#include "Json.h"
 #include "Trainer.h"
 
 #include <algorithm>
@@ -160,8 +161,7 @@ static AlarmVerdict verdictOfFirst(const AlarmVerdict &mine, fp8_group &group) {
     return text ? json(*text) : json();
   };
   json parts = {mine.warnings, reason(mine.skip), reason(mine.stop)};
-  json first = json::parse(group.gather(
-      parts.dump(-1, ' ', false, json::error_handler_t::replace))[0]);
+  json first = json::parse(group.gather(dumpJson(parts))[0]);
   AlarmVerdict verdict;
   verdict.warnings = first[0].get<std::vector<std::string>>();
   if (first[1].is_string())
