@@ -2,6 +2,7 @@
 
 #include "Alarm.h"
 #include "Console.h"
+#include "Support/Median.h"
 #include "fp8/Binding/PathBinding.h"
 
 #include <algorithm>

@@ -3,6 +3,8 @@
 #include "Arrays.h"
 #include "Binding.h"
 #include "Data.h"
+#include "Support/Elements.h"
+#include "Support/Error.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,7 @@
 //===- Binding.cpp - Binding tensors of the runtime by path ---------------===//
 
 #include "Binding.h"
+#include "Support/Text.h"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 #ifndef FP8_LIB_RUNTIME_BINDING_H
 #define FP8_LIB_RUNTIME_BINDING_H
 
-#include "Support.h"
+#include "Support/TensorType.h"
 #include "fp8/Binding/PathBinding.h"
 
 namespace fp8::rt {

@@ -8,7 +8,8 @@
 #include "Limits.h"
 #include "Package.h"
 #include "StateSet.h"
-#include "Step.h"
+#include "Step/ScalarResults.h"
+#include "Step/Step.h"
 #include "Train.h"
 
 #include <algorithm>
@@ -29,6 +30,8 @@ static void checkThreads(int32_t threads) {
     throw Error(FP8_ERROR_INVALID,
                 str("expected 0 to 4096 threads but got ", threads));
 }
+
+int32_t fp8_abi_version(void) { return FP8_ABI_VERSION; }
 
 fp8_status fp8_executable_create(const fp8_executable_desc *desc,
                                  fp8_executable **executable) {

@@ -6,7 +6,7 @@
 #include "Arrays.h"
 #include "Binding.h"
 #include "SafeTensors.h"
-#include "Step.h"
+#include "Step/Step.h"
 
 #include <functional>
 #include <set>

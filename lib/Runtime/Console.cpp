@@ -2,6 +2,7 @@
 
 #include "Console.h"
 #include "Binding.h"
+#include "Support/Text.h"
 
 #include <algorithm>
 #include <cctype>

@@ -8,7 +8,11 @@
 #ifndef FP8_LIB_RUNTIME_CONSOLE_H
 #define FP8_LIB_RUNTIME_CONSOLE_H
 
-#include "Support.h"
+#include "fp8-c/Runtime.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
 
 namespace fp8::rt {
 

@@ -1,7 +1,7 @@
 //===- Cpu.cpp - Whether this CPU can run compiled code -------------------===//
 
 #include "Cpu.h"
-#include "Support.h"
+#include "Support/Error.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <sys/syscall.h>

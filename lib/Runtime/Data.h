@@ -4,6 +4,8 @@
 #define FP8_LIB_RUNTIME_DATA_H
 
 #include "SafeTensors.h"
+#include "Support/Elements.h"
+#include "Support/Error.h"
 
 namespace fp8::rt {
 

@@ -8,7 +8,7 @@
 #include "Export.h"
 #include "InitialValues.h"
 #include "Interrupt.h"
-#include "Json.h"
+#include "Support/Json.h"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #ifndef FP8_LIB_RUNTIME_EVALUATESTATE_H
 #define FP8_LIB_RUNTIME_EVALUATESTATE_H
 
-#include "Step.h"
+#include "Step/Step.h"
 
 namespace fp8::rt {
 

@@ -2,6 +2,7 @@
 
 #include "Evaluation.h"
 #include "Checkpoint.h"
+#include "Support/Elements.h"
 
 #include <algorithm>
 #include <cstring>

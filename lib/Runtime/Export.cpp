@@ -1,6 +1,7 @@
 //===- Export.cpp - Trained weights for other programs --------------------===//
 
 #include "Export.h"
+#include "Support/Elements.h"
 
 #include <cmath>
 #include <cstring>

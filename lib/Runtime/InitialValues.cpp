@@ -2,6 +2,7 @@
 
 #include "InitialValues.h"
 #include "Keys.h"
+#include "Support/Elements.h"
 
 #include <algorithm>
 #include <cstring>

@@ -5,7 +5,7 @@
 
 #include "Binding.h"
 #include "SafeTensors.h"
-#include "Step.h"
+#include "Step/Step.h"
 
 namespace fp8::rt {
 

@@ -1,6 +1,7 @@
 //===- Keys.cpp - PRNG keys as JAX advances them --------------------------===//
 
 #include "Keys.h"
+#include "Support/Error.h"
 
 namespace fp8::rt {
 

@@ -3,7 +3,7 @@
 #ifndef FP8_LIB_RUNTIME_KEYS_H
 #define FP8_LIB_RUNTIME_KEYS_H
 
-#include "Support.h"
+#include "Support/TensorType.h"
 
 namespace fp8::rt {
 

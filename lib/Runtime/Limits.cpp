@@ -8,6 +8,7 @@
 
 #include "Limits.h"
 #include "Cpu.h"
+#include "Support/Memory.h"
 #include "ThreadPool.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #ifndef FP8_LIB_RUNTIME_LIMITS_H
 #define FP8_LIB_RUNTIME_LIMITS_H
 
-#include "Support.h"
+#include "fp8-c/Runtime.h"
 
 namespace fp8::rt {
 

@@ -2,6 +2,7 @@
 
 #include "Package.h"
 #include "Cpu.h"
+#include "Support/Files.h"
 
 #include <array>
 #include <cerrno>

@@ -3,7 +3,7 @@
 #ifndef FP8_LIB_RUNTIME_PACKAGE_H
 #define FP8_LIB_RUNTIME_PACKAGE_H
 
-#include "Step.h"
+#include "Step/Step.h"
 
 #include <map>
 

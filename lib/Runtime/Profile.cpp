@@ -1,6 +1,7 @@
 //===- Profile.cpp - The times of launches and their limits ---------------===//
 
 #include "Profile.h"
+#include "Support/Error.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,7 +8,10 @@
 #ifndef FP8_LIB_RUNTIME_PROFILE_H
 #define FP8_LIB_RUNTIME_PROFILE_H
 
-#include "Support.h"
+#include "fp8-c/Runtime.h"
+
+#include <string>
+#include <vector>
 
 namespace fp8::rt {
 

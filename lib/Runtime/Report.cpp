@@ -1,7 +1,9 @@
 //===- Report.cpp - Logs and the loss picture -----------------------------===//
 
 #include "Report.h"
-#include "Json.h"
+#include "Support/Error.h"
+#include "Support/Files.h"
+#include "Support/Json.h"
 
 #include <algorithm>
 #include <array>

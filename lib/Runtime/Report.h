@@ -3,11 +3,14 @@
 #ifndef FP8_LIB_RUNTIME_REPORT_H
 #define FP8_LIB_RUNTIME_REPORT_H
 
-#include "Support.h"
+#include "fp8-c/Runtime.h"
 
+#include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace fp8::rt {
 

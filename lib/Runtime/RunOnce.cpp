@@ -3,7 +3,7 @@
 #include "Binding.h"
 #include "InitialValues.h"
 #include "SafeTensors.h"
-#include "Step.h"
+#include "Step/Step.h"
 #include "Train.h"
 
 #include <cstring>

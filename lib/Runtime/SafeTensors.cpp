@@ -2,8 +2,8 @@
 
 #include "SafeTensors.h"
 #include "Checkpoint.h"
-#include "Json.h"
 #include "SafeTensorsIndex.h"
+#include "Support/Json.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -3,7 +3,8 @@
 #ifndef FP8_LIB_RUNTIME_SAFETENSORS_H
 #define FP8_LIB_RUNTIME_SAFETENSORS_H
 
-#include "Support.h"
+#include "Support/Files.h"
+#include "Support/TensorType.h"
 
 #include <map>
 #include <unordered_map>

@@ -1,7 +1,8 @@
 //===- SafeTensorsIndex.cpp - Sets of tensor files ------------------------===//
 
 #include "SafeTensorsIndex.h"
-#include "Json.h"
+#include "Support/Error.h"
+#include "Support/Json.h"
 
 #include <cstring>
 #include <iterator>

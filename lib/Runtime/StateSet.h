@@ -5,7 +5,7 @@
 
 #include "SafeTensors.h"
 #include "SafeTensorsIndex.h"
-#include "Step.h"
+#include "Step/Step.h"
 
 namespace fp8::rt {
 

@@ -2,7 +2,7 @@
 
 #include "StoredState.h"
 #include "Checkpoint.h"
-#include "Json.h"
+#include "Support/Json.h"
 
 #include <algorithm>
 #include <cstring>

@@ -12,7 +12,7 @@
 #define FP8_LIB_RUNTIME_STOREDSTATE_H
 
 #include "Binding.h"
-#include "Step.h"
+#include "Step/Step.h"
 
 #include <optional>
 

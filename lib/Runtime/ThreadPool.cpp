@@ -1,7 +1,7 @@
 //===- ThreadPool.cpp - Launching tasks with little latency ---------------===//
 
 #include "ThreadPool.h"
-#include "Support.h"
+#include "Support/Error.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
 //===- Timeline.cpp - When each thread worked on which launch -------------===//
 
 #include "Timeline.h"
-#include "Support.h"
+#include "Support/Text.h"
 
 #include <algorithm>
 #include <cstdio>

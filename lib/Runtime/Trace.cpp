@@ -1,6 +1,7 @@
 //===- Trace.cpp - Statistics of quantized tensors ------------------------===//
 
 #include "Trace.h"
+#include "Support/Files.h"
 
 #include <cerrno>
 #include <cmath>

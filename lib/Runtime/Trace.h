@@ -9,7 +9,7 @@
 #ifndef FP8_LIB_RUNTIME_TRACE_H
 #define FP8_LIB_RUNTIME_TRACE_H
 
-#include "Step.h"
+#include "Step/Step.h"
 
 #include <cstdio>
 

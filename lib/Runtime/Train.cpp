@@ -1,7 +1,8 @@
 //===- Train.cpp - The training loop --------------------------------------===//
 
 #include "Train.h"
-#include "Json.h"
+#include "Support/Json.h"
+#include "Support/Median.h"
 #include "Trainer.h"
 
 #include <algorithm>

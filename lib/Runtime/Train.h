@@ -3,7 +3,9 @@
 #ifndef FP8_LIB_RUNTIME_TRAIN_H
 #define FP8_LIB_RUNTIME_TRAIN_H
 
-#include "Support.h"
+#include "fp8-c/Runtime.h"
+
+#include <cstdint>
 
 namespace fp8::rt {
 

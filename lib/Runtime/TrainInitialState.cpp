@@ -1,5 +1,6 @@
 //===- TrainInitialState.cpp - The initial state of a run -----------------===//
 
+#include "Support/Elements.h"
 #include "Trainer.h"
 
 #include <cstring>

@@ -1,5 +1,6 @@
 //===- TrainNonFinite.cpp - Ending a run at values that are not finite ----===//
 
+#include "Support/Elements.h"
 #include "Trainer.h"
 
 #include <cmath>

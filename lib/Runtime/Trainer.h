@@ -22,7 +22,8 @@
 #include "Interrupt.h"
 #include "Keys.h"
 #include "Report.h"
-#include "Step.h"
+#include "Step/ScalarResults.h"
+#include "Step/Step.h"
 #include "StoredState.h"
 
 #include <chrono>

@@ -1,6 +1,6 @@
 //===- AlarmTest.cpp - The grammar of alarms ------------------------------===//
 
-#include "../../lib/Runtime/Support.h"
+#include "../../lib/Runtime/Support/Median.h"
 #include "TestSupport.h"
 
 namespace {

@@ -1,6 +1,9 @@
 //===- AllReduce.cpp - Reductions over ranks ------------------------------===//
 
 #include "AllReduce.h"
+#include "../Support/Elements.h"
+#include "../Support/TensorType.h"
+#include "../Support/Text.h"
 #include "Arithmetic.h"
 #include "ElementArithmetic.h"
 

@@ -3,7 +3,10 @@
 #ifndef FP8_LIB_RUNTIME_COLLECTIVES_ELEMENTARITHMETIC_H
 #define FP8_LIB_RUNTIME_COLLECTIVES_ELEMENTARITHMETIC_H
 
-#include "../Support.h"
+#include "fp8-c/Runtime.h"
+
+#include <cstdint>
+#include <vector>
 
 namespace fp8::rt {
 

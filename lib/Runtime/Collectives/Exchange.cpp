@@ -1,6 +1,8 @@
 //===- Exchange.cpp - Parts that ranks of a group exchange ----------------===//
 
 #include "Exchange.h"
+#include "../Support/Elements.h"
+#include "../Support/Text.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,6 +2,7 @@
 
 #include "Group.h"
 #include "../GPU/Driver.h"
+#include "../Support/Error.h"
 #include "Plugin.h"
 
 #include <algorithm>

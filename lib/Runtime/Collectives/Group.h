@@ -9,8 +9,9 @@
 #ifndef FP8_LIB_RUNTIME_COLLECTIVES_GROUP_H
 #define FP8_LIB_RUNTIME_COLLECTIVES_GROUP_H
 
-#include "../Support.h"
 #include "fp8-c/Transport.h"
+
+#include "../Support/Error.h"
 
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,7 @@
 //===- InFlight.cpp - Collectives that a step has started -----------------===//
 
 #include "InFlight.h"
+#include "../Support/Error.h"
 
 #include <algorithm>
 

@@ -1,7 +1,8 @@
 //===- Plugin.cpp - Opening transports at run time ------------------------===//
 
 #include "Plugin.h"
-#include "../Support.h"
+#include "../Support/Error.h"
+#include "../Support/Files.h"
 
 #include <dlfcn.h>
 

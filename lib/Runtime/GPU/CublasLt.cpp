@@ -1,6 +1,7 @@
 //===- CublasLt.cpp - Dots by cuBLASLt ------------------------------------===//
 
 #include "CublasLt.h"
+#include "../Support/Error.h"
 
 #include <dlfcn.h>
 

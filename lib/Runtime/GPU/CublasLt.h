@@ -9,6 +9,7 @@
 #define FP8_LIB_RUNTIME_GPU_CUBLASLT_H
 
 #include "Driver.h"
+#include "fp8-c/Runtime.h"
 
 #include <vector>
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Step.h"
+#include "../Step/Step.h"
 #include "DeviceStep.h"
 
 namespace fp8::rt::gpu {

@@ -1,7 +1,7 @@
 //===- DeviceStep.cpp - A step on a GPU -----------------------------------===//
 
 #include "DeviceStep.h"
-#include "../Step.h"
+#include "../Step/Step.h"
 #include "RankCollectives.h"
 
 #include <chrono>

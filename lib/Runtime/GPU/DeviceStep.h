@@ -14,6 +14,8 @@
 #define FP8_LIB_RUNTIME_GPU_DEVICESTEP_H
 
 #include "../Collectives/Engine.h"
+#include "../Support/Error.h"
+#include "../Support/Memory.h"
 #include "Work.h"
 
 #include <chrono>

@@ -1,6 +1,7 @@
 //===- Driver.cpp - NVIDIA's driver, opened on first use ------------------===//
 
 #include "Driver.h"
+#include "../Support/Error.h"
 
 #include <atomic>
 #include <cstdlib>

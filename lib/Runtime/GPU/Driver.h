@@ -3,8 +3,9 @@
 #ifndef FP8_LIB_RUNTIME_GPU_DRIVER_H
 #define FP8_LIB_RUNTIME_GPU_DRIVER_H
 
-#include "../Support.h"
 #include "Cuda.h"
+
+#include <string>
 
 namespace fp8::rt::gpu {
 

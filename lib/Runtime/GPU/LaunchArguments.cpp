@@ -1,6 +1,7 @@
 //===- LaunchArguments.cpp - The arguments of a launch --------------------===//
 
 #include "LaunchArguments.h"
+#include "../Support/Text.h"
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 //===- Modules.cpp - The kernels of a function on the GPU -----------------===//
 
 #include "Modules.h"
+#include "../Support/Error.h"
 
 #include <cstring>
 

@@ -1,6 +1,7 @@
 //===- Nccl.cpp - NCCL, opened on first use -------------------------------===//
 
 #include "Nccl.h"
+#include "../Support/Error.h"
 
 #include <dlfcn.h>
 

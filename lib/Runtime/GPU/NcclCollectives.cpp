@@ -1,6 +1,8 @@
 //===- NcclCollectives.cpp - Collectives from GPU to GPU ------------------===//
 
 #include "NcclCollectives.h"
+#include "../Support/Error.h"
+#include "../Support/Memory.h"
 #include "CollectiveImages.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 //===- RankCollectives.cpp - Collectives of GPUs --------------------------===//
 
 #include "RankCollectives.h"
+#include "../Support/Text.h"
 
 #include <cstdlib>
 

@@ -1,6 +1,8 @@
 //===- StagedCollectives.cpp - Collectives through the host ---------------===//
 
 #include "StagedCollectives.h"
+#include "../Support/Memory.h"
+#include "../Support/Text.h"
 
 namespace fp8::rt::gpu {
 

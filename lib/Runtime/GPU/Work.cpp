@@ -1,6 +1,7 @@
 //===- Work.cpp - Ordered work for a GPU ----------------------------------===//
 
 #include "Work.h"
+#include "../Support/Text.h"
 #include "LaunchArguments.h"
 
 #include <cstring>

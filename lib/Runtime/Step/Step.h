@@ -1,20 +1,23 @@
-//===- Step.h - Executables and their memory --------------------*- C++ -*-===//
+//===- Step.h - A step of an executable -------------------------*- C++ -*-===//
 
-#ifndef FP8_LIB_RUNTIME_STEP_H
-#define FP8_LIB_RUNTIME_STEP_H
+#ifndef FP8_LIB_RUNTIME_STEP_STEP_H
+#define FP8_LIB_RUNTIME_STEP_STEP_H
 
-#include "Collectives/InFlight.h"
-#include "Support.h"
-#include "ThreadPool.h"
-#include "Timeline.h"
+#include "../Collectives/InFlight.h"
+#include "../Support/Error.h"
+#include "../ThreadPool.h"
+#include "../Timeline.h"
+#include "Executable.h"
 
-#include <chrono>
+#include <functional>
 #include <map>
-#include <mutex>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace fp8::rt::gpu {
 class DeviceStep;
-class Modules;
 } // namespace fp8::rt::gpu
 
 namespace fp8::rt {
@@ -25,46 +28,6 @@ struct Shard {
   Owners owners = {}; ///< Empty if one rank runs alone.
 };
 } // namespace fp8::rt
-
-struct fp8_executable {
-  explicit fp8_executable(const fp8_executable_desc &desc);
-
-  std::string name;
-  fp8_entry_fn entry;
-  std::vector<fp8::rt::TensorInfo> arguments;
-  std::vector<fp8::rt::TensorInfo> results;
-  std::vector<const void *> constants;
-  std::vector<int64_t> constantSizes;
-  int64_t constantBytes = 0;
-  int64_t arenaBytes;
-  int64_t scratchBytes;
-  std::vector<std::string> launchNames;
-  /// For a GPU; empty for the CPU.
-  std::vector<const fp8_gpu_kernel *> gpuKernels;
-
-  /// Returns the kernels on the GPU, loaded on the first call.
-  std::shared_ptr<fp8::rt::gpu::Modules> modules() const;
-
-  /// Returns whether result i has a buffer of its own.
-  bool ownsBuffer(size_t i) const {
-    return results[i].stateArg < 0 || results[i].ownBuffer;
-  }
-
-  /// Adds one run of a launch to its entry in `profile`.
-  void addRun(std::vector<fp8_launch_stat> &profile, int64_t launch,
-              int64_t tasks, std::chrono::duration<double> time) const;
-
-private:
-  /// Checks which argument each state result replaces; both have one shard.
-  void pairState();
-  void copyConstants(const fp8_executable_desc &desc);
-  /// Checks and copies the descriptions of the kernels for a GPU.
-  void copyKernels(const fp8_executable_desc &desc);
-
-  std::vector<fp8::rt::AlignedBuffer> constantCopies;
-  mutable std::mutex modulesMutex;
-  mutable std::weak_ptr<fp8::rt::gpu::Modules> loadedModules;
-};
 
 struct fp8_step {
   fp8_step(const fp8_executable &executable, int threads);
@@ -183,7 +146,9 @@ private:
   int64_t resultBytes = 0;
   std::vector<fp8::rt::Shard> shards;              // by number, from 0
   std::map<size_t, fp8::rt::AlignedBuffer> wholes; // gathered
+  void measureShards();
   void placeBuffers();
+  void dealShards();
   void *resolve(int64_t operand, int64_t launch);
   bool resolveAll(int64_t launch, const int64_t *operands,
                   const int64_t *offsets, int64_t numOperands);
@@ -219,23 +184,4 @@ private:
   std::optional<fp8::rt::InFlight> inFlight; // unset: nothing to wait for
 };
 
-namespace fp8::rt {
-
-/// The scalars among a step's results: the loss and all metrics.
-struct ScalarResults {
-  ScalarResults() = default;
-  /// Throws Error unless there is exactly one loss.
-  explicit ScalarResults(const fp8_executable &step);
-
-  std::vector<std::string> metricNames(const fp8_executable &step) const;
-  /// The paths, and the values from the last run, the loss first.
-  std::vector<std::string> names(const fp8_executable &step) const;
-  std::vector<double> values(fp8_step &step) const;
-
-  size_t loss = 0;
-  std::vector<size_t> metrics;
-};
-
-} // namespace fp8::rt
-
-#endif // FP8_LIB_RUNTIME_STEP_H
+#endif // FP8_LIB_RUNTIME_STEP_STEP_H

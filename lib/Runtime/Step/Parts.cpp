@@ -1,4 +1,4 @@
-//===- StepParts.cpp - State in parts -------------------------------------===//
+//===- Parts.cpp - State in parts -----------------------------------------===//
 //
 // A step in shard_map takes its rank's part of such an argument. Everything
 // else (initial values, checkpoints, evaluations, exports) works on whole
