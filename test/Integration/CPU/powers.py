@@ -1,5 +1,5 @@
 """The power that range expansion computes, in NumPy: the same operations in f32 as in the
-compiler's ExpandMath.cpp (`approximatePow32`), so that payloads can be compared bit for bit. How far it
+compiler's Powers.cpp (`approximatePow32`), so that payloads can be compared bit for bit. How far it
 is from the true power is a matter of unittests/Math."""
 
 import numpy as np
