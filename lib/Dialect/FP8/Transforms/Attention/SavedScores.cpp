@@ -4,7 +4,7 @@
 
 #include "SavedOrigins.h"
 
-#include "../SavedActivations.h"
+#include "../SavedActivations/Recomputation.h"
 #include "../SmallTensors.h"
 
 #include "fp8/Analysis/DataFlow.h"

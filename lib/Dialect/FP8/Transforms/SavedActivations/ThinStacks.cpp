@@ -2,8 +2,8 @@
 
 #include "ThinStacks.h"
 
-#include "SavedActivations.h"
-#include "SmallTensors.h"
+#include "../SmallTensors.h"
+#include "Recomputation.h"
 
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"

@@ -1,9 +1,9 @@
 //===- ThinStacks.h - Recomputing what loops would stack --------*- C++ -*-===//
 
-#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_THINSTACKS_H
-#define FP8_LIB_DIALECT_FP8_TRANSFORMS_THINSTACKS_H
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_THINSTACKS_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_THINSTACKS_H
 
-#include "LayerStacks.h"
+#include "../LayerStacks.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -22,4 +22,4 @@ void thinStacks(func::FuncOp function,
 } // namespace fp8
 } // namespace mlir
 
-#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_THINSTACKS_H
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_THINSTACKS_H

@@ -1,7 +1,7 @@
-//===- SavedActivations.h - Which activations are saved ---------*- C++ -*-===//
+//===- Recomputation.h - What is cheap to compute again ---------*- C++ -*-===//
 
-#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_H
-#define FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_H
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_RECOMPUTATION_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_RECOMPUTATION_H
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
@@ -13,6 +13,14 @@ namespace fp8 {
 constexpr int64_t kSmallPart = 8;
 /// The largest number of ops that recompute a value.
 constexpr unsigned kMaxRecomputed = 24;
+
+/// Returns the number of elements of a tensor; 0 of other values.
+int64_t numElements(Value value);
+
+/// Whether an op compares two floats for equality, such as a maximum with an
+/// operand of it. If one of them were rounded, or recomputed from a rounded
+/// value, they would never be equal.
+bool comparesEqual(Operation *op);
 
 /// Whether an op is cheap to recompute: elementwise, or a change of layout.
 bool isRecomputable(Operation *op);
@@ -28,4 +36,4 @@ unsigned countRecomputedOps(Value value, DenseMap<Value, unsigned> &counts,
 } // namespace fp8
 } // namespace mlir
 
-#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_H
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_RECOMPUTATION_H

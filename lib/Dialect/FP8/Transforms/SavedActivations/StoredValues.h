@@ -1,0 +1,54 @@
+//===- StoredValues.h - The forms in which values are saved -----*- C++ -*-===//
+
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_STOREDVALUES_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_STOREDVALUES_H
+
+#include "../ComputeType.h"
+
+#include "fp8/Analysis/LinearLayers/LinearLayers.h"
+#include "fp8/Support/Recipe.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace mlir {
+namespace fp8 {
+
+/// Stores values as the recipe says, each once, and restores them where they
+/// are read.
+class StoredValues {
+public:
+  StoredValues(func::FuncOp function, const LinearLayers &layers,
+               const ComputeRecipe &compute);
+
+  /// Makes a value be stored as it is. (Biases of scores are.)
+  void keepExact(Value value) { exact.insert(value); }
+  bool isKeptExact(Value value) const { return exact.contains(value); }
+
+  /// Returns the f8 format that a value is saved in; none if it is not
+  /// quantized.
+  std::optional<SavedFormat> getForm(Value value) const;
+  /// Returns what is saved of a value: the value, or a narrower form of it.
+  Value store(Value value, bool isStacked);
+  /// Makes the value that `reader` reads instead of a saved one.
+  Value restore(Value value, Operation *reader, bool isStacked);
+
+private:
+  Value quantize(Value value, SavedFormat form);
+  Value addBarrier(Value narrow);
+  Value inRangeOfBF16(Value value);
+
+  const ComputeRecipe &compute;
+  OpBuilder builder;
+  Rounder rounder;
+  DenseSet<Value> exact;
+  /// The inputs of norms and of gated units, with the values related to them.
+  DenseSet<Value> ofNorms, ofGatedUnits;
+  DenseMap<Value, Value> payloads, barriers, clampedValues;
+  /// The number of elements of the largest saved operand of a dot.
+  int64_t largestOperand = 0;
+};
+
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_STOREDVALUES_H
