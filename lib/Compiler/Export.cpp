@@ -154,6 +154,50 @@ static llvm::StringMap<Use> findUses(func::FuncOp step) {
   return uses;
 }
 
+/// Returns how a weight is exported.
+static ExportedTensor makeTensor(const SignatureArg &arg, ExportFormat format,
+                                 const Use &use) {
+  auto type = cast<RankedTensorType>(arg.type);
+  Builder builder(type.getContext());
+  ExportedTensor tensor;
+  tensor.source = arg.path;
+  tensor.type = type;
+  if (format == ExportFormat::F32) {
+    tensor.stored = type.clone(builder.getF32Type());
+  } else if (format == ExportFormat::F8E4M3FN && use.why.empty()) {
+    tensor.stored = type.clone(builder.getType<Float8E4M3FNType>());
+    tensor.contracted = use.contracted;
+    tensor.why = "the weight of a linear layer";
+  } else {
+    tensor.stored = type.clone(builder.getBF16Type());
+    if (format == ExportFormat::F8E4M3FN)
+      tensor.why = use.why;
+  }
+  return tensor;
+}
+
+/// Names the tensors, by their last keys if these tell them apart, and else by
+/// their whole paths. Returns one whose name another has, too; null if there is
+/// none.
+static const ExportedTensor *nameTensors(std::vector<ExportedTensor> &tensors,
+                                         const Signature &signature) {
+  SmallVector<std::string> paths;
+  for (const ExportedTensor &tensor : tensors)
+    paths.push_back(tensor.source);
+  Names names(signature, paths);
+  auto findTwice = [&](bool whole) -> const ExportedTensor * {
+    llvm::StringSet<> taken;
+    for (ExportedTensor &tensor : tensors) {
+      tensor.name = names.get(tensor.source, whole);
+      if (!taken.insert(tensor.name).second ||
+          (tensor.isScaled() && !taken.insert(tensor.scaleName()).second))
+        return &tensor;
+    }
+    return nullptr;
+  };
+  return findTwice(/*whole=*/false) ? findTwice(/*whole=*/true) : nullptr;
+}
+
 FailureOr<ExportPlan> ExportPlan::make(func::FuncOp step, ExportFormat format) {
   FailureOr<Signature> signature = Signature::fromAttributes(step);
   if (failed(signature))
@@ -163,62 +207,28 @@ FailureOr<ExportPlan> ExportPlan::make(func::FuncOp step, ExportFormat format) {
   llvm::StringMap<Use> uses = findUses(step);
   for (auto &use : uses)
     plan.readers[use.getKey()] = use.getValue().readers;
-  Builder builder(step.getContext());
-  SmallVector<std::string> paths;
   for (const SignatureArg &arg : signature->args) {
-    auto type = cast<RankedTensorType>(arg.type);
+    Type element = getElementTypeOrSelf(arg.type);
     bool isParameter =
         arg.role == ArgRole::State && arg.kind == StateKind::Parameter;
-    bool isRead = arg.role == ArgRole::Frozen;
-    if (!isa<Float32Type, BFloat16Type, Float16Type>(type.getElementType())) {
+    if (!isa<Float32Type, BFloat16Type, Float16Type>(element)) {
       if (isParameter)
         return emitError(step.getArgument(arg.index).getLoc())
                << "cannot export the parameter '" << arg.path
-               << "': expected f32, bf16 or f16 but got "
-               << type.getElementType();
+               << "': expected f32, bf16 or f16 but got " << element;
       continue;
     }
-    if (!isParameter && !isRead)
-      continue;
-    ExportedTensor tensor;
-    tensor.source = arg.path;
-    tensor.type = type;
-    Use use = uses.lookup(arg.path);
-    if (format == ExportFormat::F32) {
-      tensor.stored = type.clone(builder.getF32Type());
-    } else if (format == ExportFormat::F8E4M3FN && use.why.empty()) {
-      tensor.stored = type.clone(builder.getType<Float8E4M3FNType>());
-      tensor.contracted = use.contracted;
-      tensor.why = "the weight of a linear layer";
-    } else {
-      tensor.stored = type.clone(builder.getBF16Type());
-      if (format == ExportFormat::F8E4M3FN)
-        tensor.why = use.why;
-    }
-    paths.push_back(arg.path);
-    plan.tensors.push_back(std::move(tensor));
+    if (isParameter || arg.role == ArgRole::Frozen)
+      plan.tensors.push_back(makeTensor(arg, format, uses.lookup(arg.path)));
   }
   if (plan.tensors.empty())
     return emitError(step.getLoc())
            << "expected parameters to export but the step has none";
-
-  Names names(*signature, paths);
-  auto findTwice = [&](bool whole) -> const ExportedTensor * {
-    llvm::StringSet<> taken;
-    for (ExportedTensor &tensor : plan.tensors) {
-      tensor.name = names.get(tensor.source, whole);
-      if (!taken.insert(tensor.name).second ||
-          (tensor.isScaled() && !taken.insert(tensor.scaleName()).second))
-        return &tensor;
-    }
-    return nullptr;
-  };
-  if (findTwice(/*whole=*/false))
-    if (const ExportedTensor *twice = findTwice(/*whole=*/true))
-      return emitError(step.getLoc())
-             << "cannot export '" << twice->source
-             << "': another tensor is called '" << twice->name << "' or '"
-             << twice->scaleName() << "', too";
+  if (const ExportedTensor *twice = nameTensors(plan.tensors, *signature))
+    return emitError(step.getLoc())
+           << "cannot export '" << twice->source
+           << "': another tensor is called '" << twice->name << "' or '"
+           << twice->scaleName() << "', too";
   return plan;
 }
 

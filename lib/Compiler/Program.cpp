@@ -281,6 +281,28 @@ fp8::readInitialValues(StringRef resumeDirectory, StringRef initFile,
   return leavesOf(tensors, context);
 }
 
+/// Returns the options for a function besides the step: those of the user about
+/// the step do not apply.
+static CompileOptions optionsForOther(const CompileOptions &step,
+                                      StringRef name, bool hasRecipe) {
+  CompileOptions other = step;
+  other.name = name.str();
+  if (!hasRecipe) {
+    other.recipe = "none";
+    other.recipeOverrides.clear();
+  }
+  other.signature = SignatureOptions();
+  other.signature.functionKind = FunctionKind::Function;
+  other.failOnFallback = false;
+  other.dataParallel = false;
+  other.zero = 0;
+  other.globalAmax = false;
+  other.trace = false;
+  other.returnLogits = name == "check";
+  other.exportFormat = std::nullopt;
+  return other;
+}
+
 FailureOr<Executable> fp8::compileProgram(const ProgramOptions &options,
                                           MLIRContext &context) {
   CompileOptions step = options.compile;
@@ -292,26 +314,9 @@ FailureOr<Executable> fp8::compileProgram(const ProgramOptions &options,
     return failure();
   step.signature.initialValues = std::move(*values);
 
-  // A function besides the step: the user's options about the step do not
-  // apply.
-  auto compileOther = [&](StringRef file, StringRef name,
-                          bool hasRecipe) -> FailureOr<Executable> {
-    CompileOptions other = options.compile;
-    other.name = name.str();
-    if (!hasRecipe) {
-      other.recipe = "none";
-      other.recipeOverrides.clear();
-    }
-    other.signature = SignatureOptions();
-    other.signature.functionKind = FunctionKind::Function;
-    other.failOnFallback = false;
-    other.dataParallel = false;
-    other.zero = 0;
-    other.globalAmax = false;
-    other.trace = false;
-    other.returnLogits = name == "check";
-    other.exportFormat = std::nullopt;
-    return compileFile(file, other, context, options.notice);
+  auto compileOther = [&](StringRef file, StringRef name, bool hasRecipe) {
+    return compileFile(file, optionsForOther(options.compile, name, hasRecipe),
+                       context, options.notice);
   };
   std::vector<Executable> others;
   if (isInitializer(options.initFile)) {

@@ -18,6 +18,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -65,12 +66,16 @@ private:
   void convertAllReduce(AllReduceOp op);
   void convertExchange(ExchangeOp op);
   void convertConstant(arith::ConstantOp constant);
+  void convertExpandShape(tensor::ExpandShapeOp expand);
+  void convertCollapseShape(tensor::CollapseShapeOp collapse);
   LogicalResult convertExtract(tensor::ExtractOp extract);
   LogicalResult convertFromElements(tensor::FromElementsOp op);
   LogicalResult convertExtractSlice(tensor::ExtractSliceOp slice);
   LogicalResult convertInsertSlice(tensor::InsertSliceOp slice);
   LogicalResult convertFor(scf::ForOp loop);
   LogicalResult convertWhile(scf::WhileOp loop);
+  LogicalResult convertIf(scf::IfOp branch);
+  LogicalResult convertSwitch(scf::IndexSwitchOp branch);
   LogicalResult convertBranches(Operation *op, Operation *copy);
   void convertReturn(func::ReturnOp ret);
 
@@ -489,6 +494,37 @@ void ScheduleBuilder::convertReturn(func::ReturnOp ret) {
   ReturnOp::create(builder, loc);
 }
 
+void ScheduleBuilder::convertExpandShape(tensor::ExpandShapeOp expand) {
+  mapping.map(expand.getResult(),
+              memref::ExpandShapeOp::create(
+                  builder, expand.getLoc(), bufferType(expand.getType()),
+                  bufferOf(expand.getSrc()), expand.getReassociationIndices())
+                  .getResult());
+}
+
+void ScheduleBuilder::convertCollapseShape(tensor::CollapseShapeOp collapse) {
+  mapping.map(collapse.getResult(),
+              memref::CollapseShapeOp::create(
+                  builder, collapse.getLoc(), bufferOf(collapse.getSrc()),
+                  collapse.getReassociationIndices())
+                  .getResult());
+}
+
+LogicalResult ScheduleBuilder::convertIf(scf::IfOp branch) {
+  auto copy = scf::IfOp::create(builder, branch.getLoc(), TypeRange{},
+                                mapping.lookupOrDefault(branch.getCondition()),
+                                /*addThenBlock=*/false, /*addElseBlock=*/false);
+  return convertBranches(branch, copy);
+}
+
+LogicalResult ScheduleBuilder::convertSwitch(scf::IndexSwitchOp branch) {
+  auto copy =
+      scf::IndexSwitchOp::create(builder, branch.getLoc(), TypeRange{},
+                                 mapping.lookupOrDefault(branch.getArg()),
+                                 branch.getCases(), branch.getNumCases());
+  return convertBranches(branch, copy);
+}
+
 LogicalResult ScheduleBuilder::convertOp(Operation &op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op);
       constant && isa<TensorType>(constant.getType())) {
@@ -499,64 +535,46 @@ LogicalResult ScheduleBuilder::convertOp(Operation &op) {
     builder.clone(op, mapping);
     return success();
   }
-  if (isa<tensor::EmptyOp>(op))
-    return success();
-  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
-    mapping.map(expand.getResult(),
-                memref::ExpandShapeOp::create(
-                    builder, op.getLoc(), bufferType(expand.getType()),
-                    bufferOf(expand.getSrc()), expand.getReassociationIndices())
-                    .getResult());
-    return success();
-  }
-  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
-    mapping.map(collapse.getResult(),
-                memref::CollapseShapeOp::create(
-                    builder, op.getLoc(), bufferOf(collapse.getSrc()),
-                    collapse.getReassociationIndices())
-                    .getResult());
-    return success();
-  }
-  if (auto launch = dyn_cast<LaunchOp>(op)) {
-    convertLaunch(launch);
-    return success();
-  }
-  if (auto reduce = dyn_cast<AllReduceOp>(op)) {
-    convertAllReduce(reduce);
-    return success();
-  }
-  if (auto exchange = dyn_cast<ExchangeOp>(op)) {
-    convertExchange(exchange);
-    return success();
-  }
-  if (auto extract = dyn_cast<tensor::ExtractOp>(op))
-    return convertExtract(extract);
-  if (auto fromElements = dyn_cast<tensor::FromElementsOp>(op))
-    return convertFromElements(fromElements);
-  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
-    return convertExtractSlice(slice);
-  if (auto slice = dyn_cast<tensor::InsertSliceOp>(op))
-    return convertInsertSlice(slice);
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return convertFor(loop);
-  if (auto loop = dyn_cast<scf::WhileOp>(op))
-    return convertWhile(loop);
-  if (auto branch = dyn_cast<scf::IfOp>(op)) {
-    auto copy =
-        scf::IfOp::create(builder, op.getLoc(), TypeRange{},
-                          mapping.lookupOrDefault(branch.getCondition()),
-                          /*addThenBlock=*/false, /*addElseBlock=*/false);
-    return convertBranches(branch, copy);
-  }
-  if (auto branch = dyn_cast<scf::IndexSwitchOp>(op)) {
-    auto copy =
-        scf::IndexSwitchOp::create(builder, op.getLoc(), TypeRange{},
-                                   mapping.lookupOrDefault(branch.getArg()),
-                                   branch.getCases(), branch.getNumCases());
-    return convertBranches(branch, copy);
-  }
-  return op.emitOpError("is not part of a schedule: expected launches, "
-                        "reshapes, slices, control flow and constants");
+  return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
+      .Case([&](tensor::EmptyOp) { return success(); })
+      .Case([&](tensor::ExpandShapeOp expand) {
+        convertExpandShape(expand);
+        return success();
+      })
+      .Case([&](tensor::CollapseShapeOp collapse) {
+        convertCollapseShape(collapse);
+        return success();
+      })
+      .Case([&](LaunchOp launch) {
+        convertLaunch(launch);
+        return success();
+      })
+      .Case([&](AllReduceOp reduce) {
+        convertAllReduce(reduce);
+        return success();
+      })
+      .Case([&](ExchangeOp exchange) {
+        convertExchange(exchange);
+        return success();
+      })
+      .Case([&](tensor::ExtractOp extract) { return convertExtract(extract); })
+      .Case([&](tensor::FromElementsOp elements) {
+        return convertFromElements(elements);
+      })
+      .Case([&](tensor::ExtractSliceOp slice) {
+        return convertExtractSlice(slice);
+      })
+      .Case([&](tensor::InsertSliceOp slice) {
+        return convertInsertSlice(slice);
+      })
+      .Case([&](scf::ForOp loop) { return convertFor(loop); })
+      .Case([&](scf::WhileOp loop) { return convertWhile(loop); })
+      .Case([&](scf::IfOp branch) { return convertIf(branch); })
+      .Case([&](scf::IndexSwitchOp branch) { return convertSwitch(branch); })
+      .Default([](Operation *op) {
+        return op->emitOpError("is not part of a schedule: expected launches, "
+                               "reshapes, slices, control flow and constants");
+      });
 }
 
 LogicalResult ScheduleBuilder::convertBlock(Block &block) {

@@ -243,56 +243,35 @@ std::string Alarms::placeOf(const Rule &rule, const Watch &watch) const {
              placeText(trace.series()[watch.source], watch.index));
 }
 
-void Alarms::check(Rule &rule, int64_t step, const std::vector<double> &values,
-                   AlarmVerdict &verdict) {
-  // The amax of a tensor reveals values that are not finite; the other metrics
-  // are then undefined, as they are for a tensor of zeros.
-  bool nanIsAlarm = !rule.ofTrace || rule.metric == "amax";
-  size_t raised = 0, begun = 0;
-  std::string first;
-  for (Watch &watch : rule.watches) {
-    double value = valueOf(rule, watch, values);
-    double limit = rule.threshold;
-    bool isKnown = true;
-    if (rule.medianOf > 0) {
-      isKnown = static_cast<int64_t>(watch.recent.size()) == rule.medianOf;
-      if (isKnown)
-        limit *= median({watch.recent.begin(), watch.recent.end()});
-    }
-    bool isRaised = std::isnan(value) ? nanIsAlarm
-                    : !isKnown        ? false
-                    : rule.below      ? value < limit
-                                      : value > limit;
-    // A value from a discarded step must not enter the median.
-    bool isTaken = !isRaised || rule.action != FP8_ALARM_SKIP;
-    if (rule.medianOf > 0 && isTaken && std::isfinite(value)) {
-      watch.recent.push_back(value);
-      if (static_cast<int64_t>(watch.recent.size()) > rule.medianOf)
-        watch.recent.pop_front();
-    }
-    if (isRaised) {
-      ++raised;
-      begun += !watch.isRaised;
-      // Report the first watch that was not yet raised in the last step.
-      if (first.empty() || (begun == 1 && !watch.isRaised))
-        first =
-            str(placeOf(rule, watch), " is ", numberText(value),
-                std::isnan(value) ? ""
-                                  : str(rule.below ? ", below " : ", above ",
-                                        numberText(limit)));
-    }
-    watch.isRaised = isRaised;
-  }
-  if (raised == 0)
+/// Returns the limit of a watch; nothing while too few values are known for
+/// their median.
+std::optional<double> Alarms::limitOf(const Rule &rule, const Watch &watch) {
+  if (rule.medianOf <= 0)
+    return rule.threshold;
+  if (static_cast<int64_t>(watch.recent.size()) != rule.medianOf)
+    return std::nullopt;
+  return rule.threshold * median({watch.recent.begin(), watch.recent.end()});
+}
+
+/// Remembers a value for the median of later steps.
+void Alarms::remember(const Rule &rule, Watch &watch, double value,
+                      bool isRaised) {
+  // A value from a discarded step must not enter the median.
+  bool isTaken = !isRaised || rule.action != FP8_ALARM_SKIP;
+  if (rule.medianOf <= 0 || !isTaken || !std::isfinite(value))
     return;
-  std::string reason = first;
-  if (raised > 1)
-    reason += str(" (and ", raised - 1, " more)");
-  reason = str("step ", step, ": ", reason, " [", rule.text, "]");
-  switch (rule.action) {
+  watch.recent.push_back(value);
+  if (static_cast<int64_t>(watch.recent.size()) > rule.medianOf)
+    watch.recent.pop_front();
+}
+
+/// Adds an alarm to the verdict; `isNew` is false if the last step had it, too.
+static void addAlarm(fp8_alarm_action action, bool isNew,
+                     const std::string &reason, AlarmVerdict &verdict) {
+  switch (action) {
   case FP8_ALARM_WARN:
     // An alarm that continues has been reported already.
-    if (begun > 0)
+    if (isNew)
       verdict.warnings.push_back(reason);
     break;
   case FP8_ALARM_STOP:
@@ -304,6 +283,42 @@ void Alarms::check(Rule &rule, int64_t step, const std::vector<double> &values,
       verdict.skip = reason;
     break;
   }
+}
+
+void Alarms::check(Rule &rule, int64_t step, const std::vector<double> &values,
+                   AlarmVerdict &verdict) {
+  // The amax of a tensor reveals values that are not finite; the other metrics
+  // are then undefined, as they are for a tensor of zeros.
+  bool nanIsAlarm = !rule.ofTrace || rule.metric == "amax";
+  size_t raised = 0, begun = 0;
+  std::string first;
+  for (Watch &watch : rule.watches) {
+    double value = valueOf(rule, watch, values);
+    std::optional<double> limit = limitOf(rule, watch);
+    bool isRaised = std::isnan(value) ? nanIsAlarm
+                    : !limit          ? false
+                    : rule.below      ? value < *limit
+                                      : value > *limit;
+    remember(rule, watch, value, isRaised);
+    if (isRaised) {
+      ++raised;
+      begun += !watch.isRaised;
+      // Report the first watch that was not yet raised in the last step.
+      if (first.empty() || (begun == 1 && !watch.isRaised))
+        first =
+            str(placeOf(rule, watch), " is ", numberText(value),
+                std::isnan(value) ? ""
+                                  : str(rule.below ? ", below " : ", above ",
+                                        numberText(*limit)));
+    }
+    watch.isRaised = isRaised;
+  }
+  if (raised == 0)
+    return;
+  if (raised > 1)
+    first += str(" (and ", raised - 1, " more)");
+  addAlarm(rule.action, begun > 0,
+           str("step ", step, ": ", first, " [", rule.text, "]"), verdict);
 }
 
 std::vector<std::string> AlarmVerdict::all() const {

@@ -81,6 +81,9 @@ private:
   double valueOf(const Rule &rule, const Watch &watch,
                  const std::vector<double> &values) const;
   std::string placeOf(const Rule &rule, const Watch &watch) const;
+  static std::optional<double> limitOf(const Rule &rule, const Watch &watch);
+  static void remember(const Rule &rule, Watch &watch, double value,
+                       bool isRaised);
   void check(Rule &rule, int64_t step, const std::vector<double> &scalars,
              AlarmVerdict &verdict);
 

@@ -27,32 +27,30 @@ using namespace mlir::fp8::gpu_codegen;
 /// The most shared memory that a kernel can allocate statically.
 static constexpr int64_t kStaticShared = 48 << 10;
 
-/// Moves the function into a kernel of a GPU module of its own. The argument
-/// `shared`, if given, becomes shared memory.
-static gpu::GPUFuncOp toGPU(func::FuncOp func, BlockArgument shared,
-                            int64_t threads, int64_t alignment) {
-  OpBuilder builder(func);
-  Location loc = func.getLoc();
-  auto module = gpu::GPUModuleOp::create(builder, loc, func.getSymName());
-  builder.setInsertionPointToStart(module.getBody());
-  Block &body = func.getBody().front();
-  SmallVector<Type> types(body.getArgumentTypes()), attributions;
-  bool isStatic = false;
-  if (shared) {
+/// Returns whether shared memory is part of the kernel; a launch gives it more.
+static bool isStaticShared(BlockArgument shared) {
+  return shared &&
+         cast<MemRefType>(shared.getType()).getNumElements() <= kStaticShared;
+}
+
+/// Creates a kernel without a body that has the arguments of `func`, except for
+/// its shared memory.
+static gpu::GPUFuncOp declareKernel(OpBuilder &builder, func::FuncOp func,
+                                    BlockArgument shared, int64_t threads,
+                                    int64_t alignment) {
+  SmallVector<Type> types(func.getArgumentTypes()), attributions;
+  if (shared)
     types.pop_back();
-    isStatic =
-        cast<MemRefType>(shared.getType()).getNumElements() <= kStaticShared;
-    if (isStatic)
-      attributions.push_back(shared.getType());
-  }
+  if (isStaticShared(shared))
+    attributions.push_back(shared.getType());
   auto kernel =
-      gpu::GPUFuncOp::create(builder, loc, func.getSymName(),
+      gpu::GPUFuncOp::create(builder, func.getLoc(), func.getSymName(),
                              builder.getFunctionType(types, {}), attributions);
   kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
                   builder.getUnitAttr());
   kernel.setKnownBlockSizeAttr(
       builder.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1}));
-  if (isStatic)
+  if (isStaticShared(shared))
     kernel.setWorkgroupAttributionAttr(0, LLVM::LLVMDialect::getAlignAttrName(),
                                        builder.getI64IntegerAttr(alignment));
   // The size of each buffer; the emulator checks accesses against it.
@@ -64,25 +62,37 @@ static gpu::GPUFuncOp toGPU(func::FuncOp func, BlockArgument shared,
       kernel.setArgAttr(index, LLVM::LLVMDialect::getDereferenceableAttrName(),
                         builder.getI64IntegerAttr(bytes));
   }
-  Block &entry = kernel.getBody().front();
+  return kernel;
+}
+
+/// Returns the shared memory of a kernel, of which `shared` is the placeholder.
+static Value getSharedMemory(OpBuilder &builder, gpu::GPUFuncOp kernel,
+                             BlockArgument shared) {
+  if (isStaticShared(shared))
+    return kernel.getWorkgroupAttributions()[0];
+  auto type = cast<MemRefType>(shared.getType());
+  auto dynamic =
+      MemRefType::get({ShapedType::kDynamic}, type.getElementType(),
+                      MemRefLayoutAttrInterface(), type.getMemorySpace());
+  return gpu::DynamicSharedMemoryOp::create(builder, kernel.getLoc(), dynamic);
+}
+
+/// Moves the function into a kernel of a GPU module of its own. The argument
+/// `shared`, if given, becomes shared memory.
+static gpu::GPUFuncOp toGPU(func::FuncOp func, BlockArgument shared,
+                            int64_t threads, int64_t alignment) {
+  OpBuilder builder(func);
+  Location loc = func.getLoc();
+  auto module = gpu::GPUModuleOp::create(builder, loc, func.getSymName());
+  builder.setInsertionPointToStart(module.getBody());
+  gpu::GPUFuncOp kernel =
+      declareKernel(builder, func, shared, threads, alignment);
+  Block &body = func.getBody().front(), &entry = kernel.getBody().front();
   builder.setInsertionPointToStart(&entry);
-  for (BlockArgument argument : body.getArguments()) {
-    if (argument != shared) {
-      argument.replaceAllUsesWith(entry.getArgument(argument.getArgNumber()));
-      continue;
-    }
-    Value memory;
-    if (isStatic) {
-      memory = kernel.getWorkgroupAttributions()[0];
-    } else {
-      auto type = cast<MemRefType>(shared.getType());
-      auto dynamic =
-          MemRefType::get({ShapedType::kDynamic}, type.getElementType(),
-                          MemRefLayoutAttrInterface(), type.getMemorySpace());
-      memory = gpu::DynamicSharedMemoryOp::create(builder, loc, dynamic);
-    }
-    argument.replaceAllUsesWith(memory);
-  }
+  for (BlockArgument argument : body.getArguments())
+    argument.replaceAllUsesWith(
+        argument == shared ? getSharedMemory(builder, kernel, shared)
+                           : entry.getArgument(argument.getArgNumber()));
   entry.getOperations().splice(entry.end(), body.getOperations());
   Operation *end = entry.getTerminator();
   builder.setInsertionPoint(end);

@@ -320,6 +320,31 @@ bool GraphPlanner::canCount(scf::ForOp loop) {
 // Operands with moving addresses
 //===----------------------------------------------------------------------===//
 
+/// Appends arguments to a kernel: a pointer to the counters of the loops, and
+/// `numStrides` strides.
+static void addLoopArguments(LLVM::LLVMFuncOp func, int64_t numStrides) {
+  OpBuilder builder(func.getContext());
+  unsigned first = func.getNumArguments();
+  SmallVector<Type> types(func.getArgumentTypes());
+  types.push_back(LLVM::LLVMPointerType::get(func.getContext()));
+  types.append(numStrides, builder.getI64Type());
+  SmallVector<Attribute> attributes;
+  for (unsigned i = 0; i < types.size(); ++i) {
+    NamedAttrList own;
+    if (i < first)
+      own.append(func.getArgAttrDict(i) ? func.getArgAttrDict(i)
+                                        : builder.getDictionaryAttr({}));
+    // The argument is no longer the address that the kernel accesses.
+    own.erase(LLVM::LLVMDialect::getDereferenceableAttrName());
+    attributes.push_back(own.getDictionary(func.getContext()));
+  }
+  func.setFunctionType(LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(func.getContext()), types));
+  func.setArgAttrsAttr(builder.getArrayAttr(attributes));
+  for (Type type : ArrayRef(types).drop_front(first))
+    func.getBody().front().addArgument(type, func.getLoc());
+}
+
 /// Returns the symbol of a copy of a launch's kernel whose operands move in
 /// `loops` loops.
 FailureOr<StringAttr> GraphPlanner::movingKernel(LaunchOp launch,
@@ -335,36 +360,19 @@ FailureOr<StringAttr> GraphPlanner::movingKernel(LaunchOp launch,
   LLVM::LLVMFuncOp func =
       copyKernel(*kernel, name, FP8Dialect::kLoopsAttrName, loops, symbols);
 
+  unsigned operands = launch.getNumOperands(), first = func.getNumArguments();
+  addLoopArguments(func, operands * loops);
   OpBuilder builder(func.getContext());
   Location loc = func.getLoc();
   Type i64 = builder.getI64Type(), byte = builder.getI8Type();
-  Type pointer = LLVM::LLVMPointerType::get(func.getContext());
-  unsigned operands = launch.getNumOperands(), first = func.getNumArguments();
-  SmallVector<Type> types(func.getArgumentTypes());
-  types.push_back(pointer);
-  types.append(operands * loops, i64);
-  SmallVector<Attribute> attributes;
-  for (unsigned i = 0; i < types.size(); ++i) {
-    NamedAttrList own;
-    if (i < first)
-      own.append(func.getArgAttrDict(i) ? func.getArgAttrDict(i)
-                                        : builder.getDictionaryAttr({}));
-    // The argument is no longer the address that the kernel accesses.
-    own.erase(LLVM::LLVMDialect::getDereferenceableAttrName());
-    attributes.push_back(own.getDictionary(func.getContext()));
-  }
-  func.setFunctionType(LLVM::LLVMFunctionType::get(
-      LLVM::LLVMVoidType::get(func.getContext()), types));
-  func.setArgAttrsAttr(builder.getArrayAttr(attributes));
   Block &entry = func.getBody().front();
-  for (Type type : ArrayRef(types).drop_front(first))
-    entry.addArgument(type, loc);
   builder.setInsertionPointToStart(&entry);
   SmallVector<Value> counters;
   for (int64_t loop = 0; loop < loops; ++loop) {
-    Value at = LLVM::GEPOp::create(
-        builder, loc, pointer, i64, entry.getArgument(first),
-        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(loop)});
+    Value at =
+        LLVM::GEPOp::create(builder, loc, entry.getArgument(first).getType(),
+                            i64, entry.getArgument(first),
+                            ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(loop)});
     counters.push_back(LLVM::LoadOp::create(builder, loc, i64, at));
   }
   for (unsigned i = 0; i < operands; ++i) {

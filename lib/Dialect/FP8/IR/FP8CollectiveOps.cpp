@@ -17,25 +17,19 @@ static bool isF8(Wire wire) {
   return wire == Wire::F8E4M3FN || wire == Wire::F8E5M2;
 }
 
-/// Checks what all_reduce and start_all_reduce have in common.
-template <typename OpT> static LogicalResult verifyReduction(OpT op) {
-  auto type = cast<ShapedType>(op.getInput().getType());
-  Type element = type.getElementType();
+/// Checks that the owner's bytes are sent unchanged.
+template <typename OpT> static LogicalResult verifyOwner(OpT op) {
+  if (!op.getShard())
+    return op.emitOpError("expected the shard whose owner has the values");
+  if (op.getWire() != Wire::None || op.getMu() || op.getBlock())
+    return op.emitOpError("expected wire 'none' for an owner's values");
+  return success();
+}
+
+/// Checks that the elements can be reduced, and sent as the wire says.
+template <typename OpT> static LogicalResult verifyElements(OpT op) {
+  Type element = getElementTypeOrSelf(op.getInput().getType());
   Reduction reduction = op.getReduction();
-  std::optional<int64_t> shard;
-  if (op.getShard())
-    shard = static_cast<int64_t>(*op.getShard());
-  if (shard && *shard < 1)
-    return op.emitOpError("expected shards to be counted from 1 but got ")
-           << *shard;
-  if (reduction == Reduction::Owner) {
-    // The owner's bytes are sent unchanged.
-    if (!shard)
-      return op.emitOpError("expected the shard whose owner has the values");
-    if (op.getWire() != Wire::None || op.getMu() || op.getBlock())
-      return op.emitOpError("expected wire 'none' for an owner's values");
-    return success();
-  }
   bool isFloat =
       element.isF16() || element.isBF16() || element.isF32() || element.isF64();
   if (!isFloat && !(element.isInteger() && !element.isInteger(1)))
@@ -50,34 +44,60 @@ template <typename OpT> static LogicalResult verifyReduction(OpT op) {
     return op.emitOpError("expected wire 'none' for anything but sums and "
                           "means of floats but got '")
            << stringifyWire(op.getWire()) << "'";
+  return success();
+}
+
+/// Checks the shape of mu, which f8 wires have.
+template <typename OpT> static LogicalResult verifyMu(OpT op) {
+  if (!op.getMu())
+    return success();
+  auto mu = cast<ShapedType>(op.getMu().getType());
+  SmallVector<int64_t> shape;
+  if (op.getSlices())
+    shape.push_back(static_cast<int64_t>(*op.getSlices()));
+  shape.push_back(2);
+  if (!mu.getElementType().isF32() || mu.getShape() != ArrayRef(shape))
+    return op.emitOpError("expected mu to be two numbers of f32")
+           << (op.getSlices() ? " for each slice" : "") << " but got " << mu;
+  return success();
+}
+
+template <typename OpT> static LogicalResult verifyBlock(OpT op) {
+  std::optional<uint64_t> block = op.getBlock();
+  if (!block)
+    return success();
+  if (!isF8(op.getWire()))
+    return op.emitOpError("expected no block where the wire is not f8");
+  if (static_cast<int64_t>(*block) <= 0)
+    return op.emitOpError("expected a block of one or more elements but got ")
+           << static_cast<int64_t>(*block);
+  return success();
+}
+
+/// Checks what all_reduce and start_all_reduce have in common.
+template <typename OpT> static LogicalResult verifyReduction(OpT op) {
+  std::optional<uint64_t> shard = op.getShard();
+  if (shard && static_cast<int64_t>(*shard) < 1)
+    return op.emitOpError("expected shards to be counted from 1 but got ")
+           << static_cast<int64_t>(*shard);
+  if (op.getReduction() == Reduction::Owner)
+    return verifyOwner(op);
+  if (failed(verifyElements(op)))
+    return failure();
   if (isF8(op.getWire()) != static_cast<bool>(op.getMu()))
     return op.emitOpError(isF8(op.getWire())
                               ? "expected mu where the wire is f8 but got none"
                               : "expected no mu where the wire is not f8");
+  auto type = cast<ShapedType>(op.getInput().getType());
   if (op.getSlices() &&
       (type.getRank() == 0 || type.getDimSize(0) < 1 ||
        type.getDimSize(0) != static_cast<int64_t>(*op.getSlices())))
     return op.emitOpError("expected slices of size 1 along the leading "
                           "dimension of ")
            << type << " but got " << *op.getSlices() << " slices";
-  if (op.getMu()) {
-    auto mu = cast<ShapedType>(op.getMu().getType());
-    SmallVector<int64_t> shape;
-    if (op.getSlices())
-      shape.push_back(static_cast<int64_t>(*op.getSlices()));
-    shape.push_back(2);
-    if (!mu.getElementType().isF32() || mu.getShape() != ArrayRef(shape))
-      return op.emitOpError("expected mu to be two numbers of f32")
-             << (op.getSlices() ? " for each slice" : "") << " but got " << mu;
-  }
-  if (std::optional<uint64_t> block = op.getBlock()) {
-    if (!isF8(op.getWire()))
-      return op.emitOpError("expected no block where the wire is not f8");
-    if (static_cast<int64_t>(*block) <= 0)
-      return op.emitOpError("expected a block of one or more elements but got ")
-             << static_cast<int64_t>(*block);
-  }
-  return success();
+  if (failed(verifyMu(op)))
+    return failure();
+  return verifyBlock(op);
 }
 
 //===----------------------------------------------------------------------===//

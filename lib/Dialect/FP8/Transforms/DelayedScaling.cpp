@@ -186,20 +186,11 @@ DelayedScaling::read(OpBuilder &at, Location loc, StringRef name,
 // The next step's state
 //===----------------------------------------------------------------------===//
 
-void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
+/// Returns the next quantizer of a state. If the amax is zero or not finite, it
+/// stays.
+Value DelayedScaling::makeNextQuantizer(const State &state, Value amax) {
   Location loc = function.getLoc();
-  builder.setInsertionPoint(function.getBody().front().getTerminator());
   int64_t length = state.recipe.history;
-  SmallVector<int64_t> rowShape{1};
-  llvm::append_range(rowShape, state.type.getShape());
-  // The maximum of all calls since the last roll.
-  if (when.accumulatesCalls())
-    amax = stablehlo::MaxOp::create(
-        builder, loc, amax,
-        makeReshape(builder, loc, makeRows(builder, loc, state.history, 0, 1),
-                    state.type.getShape()));
-  Value row = makeReshape(builder, loc, amax, rowShape);
-
   // The maximum of all but the slot that this step's amax takes.
   Value basis = amax;
   if (state.recipe.algorithm == AmaxAlgorithm::Max && length > 1) {
@@ -216,21 +207,23 @@ void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
   Value usable = stablehlo::AndOp::create(
       builder, loc, positive,
       stablehlo::IsFiniteOp::create(builder, loc, basis));
-  Value quantizer = stablehlo::SelectOp::create(
-      builder, loc, usable, scale.getQuantizer(), state.quantizer);
+  return stablehlo::SelectOp::create(builder, loc, usable, scale.getQuantizer(),
+                                     state.quantizer);
+}
 
+/// Returns the next history of a state: rolled by one slot if the step takes
+/// its update; if it only accumulates calls, with this call's amax noted.
+Value DelayedScaling::makeNextHistory(const State &state, Value row,
+                                      const TakenUpdate &when) {
+  Location loc = function.getLoc();
+  int64_t length = state.recipe.history;
   auto concatenate = [&](ArrayRef<Value> rows) -> Value {
     if (rows.size() == 1)
       return rows.front();
     return stablehlo::ConcatenateOp::create(
         builder, loc, state.history.getType(), rows, uint64_t(0));
   };
-  auto select = [&](Value condition, Value then, Value otherwise) -> Value {
-    return stablehlo::SelectOp::create(builder, loc, condition, then,
-                                       otherwise);
-  };
-  Value zeros = makeSplat(builder, loc, state.type.clone(rowShape), 0);
-  SmallVector<Value> rolled{zeros};
+  SmallVector<Value> rolled{makeSplat(builder, loc, tensorOf(row), 0)};
   if (length > 2)
     rolled.push_back(makeRows(builder, loc, state.history, 2, length));
   if (length > 1)
@@ -240,10 +233,29 @@ void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
     SmallVector<Value> noted{row};
     if (length > 1)
       noted.push_back(makeRows(builder, loc, state.history, 1, length));
-    history = select(when.valid, concatenate(noted), history);
+    history = stablehlo::SelectOp::create(builder, loc, when.valid,
+                                          concatenate(noted), history);
   }
-  history = select(when.taken, concatenate(rolled), history);
-  quantizer = select(when.taken, quantizer, state.quantizer);
+  return stablehlo::SelectOp::create(builder, loc, when.taken,
+                                     concatenate(rolled), history);
+}
+
+void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
+  Location loc = function.getLoc();
+  builder.setInsertionPoint(function.getBody().front().getTerminator());
+  SmallVector<int64_t> rowShape{1};
+  llvm::append_range(rowShape, state.type.getShape());
+  // The maximum of all calls since the last roll.
+  if (when.accumulatesCalls())
+    amax = stablehlo::MaxOp::create(
+        builder, loc, amax,
+        makeReshape(builder, loc, makeRows(builder, loc, state.history, 0, 1),
+                    state.type.getShape()));
+  Value row = makeReshape(builder, loc, amax, rowShape);
+  Value quantizer = makeNextQuantizer(state, amax);
+  Value history = makeNextHistory(state, row, when);
+  quantizer = stablehlo::SelectOp::create(builder, loc, when.taken, quantizer,
+                                          state.quantizer);
   signature.addStateResult(state.name + ".amax_history", history);
   signature.addStateResult(state.name + ".quantizer", quantizer);
   state.nextQuantizer = quantizer;

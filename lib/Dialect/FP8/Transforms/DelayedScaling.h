@@ -135,6 +135,8 @@ private:
   std::optional<unsigned>
   findState(StringRef name, function_ref<bool(const State &)> matches) const;
   void reduceOverRanks(MutableArrayRef<Value> amaxes);
+  Value makeNextQuantizer(const State &state, Value amax);
+  Value makeNextHistory(const State &state, Value row, const TakenUpdate &when);
   void update(State &state, Value amax, const TakenUpdate &when);
 
   func::FuncOp function;

@@ -121,6 +121,55 @@ static bool isConsecutive(ArrayRef<int64_t> dims) {
   return true;
 }
 
+/// Returns groups of dimensions, each of which becomes one dimension. They keep
+/// the operand's order if the dimensions are adjacent there; else the order is
+/// batching, free, contracting.
+static SmallVector<SmallVector<int64_t>>
+groupDims(ArrayRef<int64_t> batching, ArrayRef<int64_t> free,
+          ArrayRef<int64_t> contracting, bool mergeFree,
+          bool mergeContracting) {
+  SmallVector<SmallVector<int64_t>> groups;
+  auto addGroup = [&](ArrayRef<int64_t> dims, bool merge) {
+    if (merge)
+      groups.emplace_back(dims);
+    else
+      for (int64_t dim : dims)
+        groups.push_back({dim});
+  };
+  addGroup(batching, false);
+  addGroup(free, mergeFree);
+  addGroup(contracting, mergeContracting);
+  if (llvm::all_of(groups, [](auto &dims) { return isConsecutive(dims); }))
+    llvm::sort(groups, [](auto &a, auto &b) { return a.front() < b.front(); });
+  return groups;
+}
+
+/// Returns a value with its dimensions permuted and then merged to `shape`.
+Value Quantizer::permuteAndReshape(Value value, ArrayRef<int64_t> permutation,
+                                   ArrayRef<int64_t> shape) {
+  Attribute key =
+      builder.getArrayAttr({builder.getDenseI64ArrayAttr(permutation),
+                            builder.getDenseI64ArrayAttr(shape)});
+  Value &result = arranged[{value, key}];
+  if (result)
+    return result;
+  builder.setInsertionPointAfterValue(value);
+  Location loc = value.getLoc();
+  RankedTensorType type = tensorOf(value);
+  result = value;
+  if (!llvm::is_sorted(permutation)) {
+    SmallVector<int64_t> permuted;
+    for (int64_t dim : permutation)
+      permuted.push_back(type.getDimSize(dim));
+    result = stablehlo::TransposeOp::create(
+        builder, loc, RankedTensorType::get(permuted, type.getElementType()),
+        result, builder.getDenseI64ArrayAttr(permutation));
+  }
+  return result = stablehlo::ReshapeOp::create(
+             builder, loc, RankedTensorType::get(shape, type.getElementType()),
+             result);
+}
+
 /// Merges the contracting dimensions of an operand into one, and also its free
 /// dimensions if a tile spans several, because blocks are blocks of a matrix.
 void Quantizer::arrange(Operand &operand, bool mergeFree) {
@@ -132,23 +181,8 @@ void Quantizer::arrange(Operand &operand, bool mergeFree) {
   if (!mergeContracting && !mergeFree)
     return;
 
-  // Groups of dimensions that are merged. They keep the operand's order if the
-  // dimensions are adjacent there; else the order is batching, free,
-  // contracting.
-  SmallVector<SmallVector<int64_t>> groups;
-  auto addGroup = [&](ArrayRef<int64_t> dims, bool merge) {
-    if (merge)
-      groups.emplace_back(dims);
-    else
-      for (int64_t dim : dims)
-        groups.push_back({dim});
-  };
-  addGroup(operand.batching, false);
-  addGroup(free, mergeFree);
-  addGroup(operand.contracting, mergeContracting);
-  if (llvm::all_of(groups, [](auto &dims) { return isConsecutive(dims); }))
-    llvm::sort(groups, [](auto &a, auto &b) { return a.front() < b.front(); });
-
+  SmallVector<SmallVector<int64_t>> groups = groupDims(
+      operand.batching, free, operand.contracting, mergeFree, mergeContracting);
   SmallVector<int64_t> permutation, shape, batching, contracting;
   for (auto [i, dims] : llvm::enumerate(groups)) {
     int64_t size = 1;
@@ -167,27 +201,7 @@ void Quantizer::arrange(Operand &operand, bool mergeFree) {
       if (dims.front() == dim)
         batching.push_back(i);
 
-  Attribute key =
-      builder.getArrayAttr({builder.getDenseI64ArrayAttr(permutation),
-                            builder.getDenseI64ArrayAttr(shape)});
-  Value &result = arranged[{operand.value, key}];
-  if (!result) {
-    builder.setInsertionPointAfterValue(operand.value);
-    Location loc = operand.value.getLoc();
-    result = operand.value;
-    if (!llvm::is_sorted(permutation)) {
-      SmallVector<int64_t> permuted;
-      for (int64_t dim : permutation)
-        permuted.push_back(type.getDimSize(dim));
-      result = stablehlo::TransposeOp::create(
-          builder, loc, RankedTensorType::get(permuted, type.getElementType()),
-          result, builder.getDenseI64ArrayAttr(permutation));
-    }
-    result = stablehlo::ReshapeOp::create(
-        builder, loc, RankedTensorType::get(shape, type.getElementType()),
-        result);
-  }
-  operand.value = result;
+  operand.value = permuteAndReshape(operand.value, permutation, shape);
   operand.batching = batching;
   operand.contracting = contracting;
 }
@@ -504,15 +518,13 @@ getWeightSlice(Value value, SmallVectorImpl<Type> &conversions) {
   return slice;
 }
 
-/// Quantizes all layers of a stack outside the loop, each as if it were alone,
-/// and returns the layer of this iteration. The forward and the backward loop,
-/// and all micro-batches around them, then read one payload.
-Value Quantizer::quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
-                               ArrayRef<Type> conversions) {
-  Value source = getStackOfWeights(slice);
-  auto sourceType = cast<RankedTensorType>(source.getType());
+/// Returns the quantized stack of all layers' weights, converted before to the
+/// types in `conversions`, the last one first.
+Value Quantizer::getQuantizedStack(Group &group, Value source,
+                                   ArrayRef<Type> conversions) {
+  RankedTensorType sourceType = tensorOf(source),
+                   layerType = tensorOf(group.point);
   Location loc = source.getLoc();
-  auto layerType = cast<RankedTensorType>(group.point.getType());
   SmallVector<int64_t> shape{sourceType.getDimSize(0)}, tile{1};
   llvm::append_range(shape, layerType.getShape());
   llvm::append_range(tile, group.tile);
@@ -524,46 +536,60 @@ Value Quantizer::quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
            cast<ScaledType>(stack.quantized.getType()).getTile() ==
                ArrayRef(tile);
   });
-  if (known == stacks.end()) {
-    setInsertionPointToQuantize(builder, source);
-    Value whole = source;
-    if (sourceType.getShape() != ArrayRef(shape))
-      whole = stablehlo::ReshapeOp::create(
-          builder, loc,
-          RankedTensorType::get(shape, sourceType.getElementType()), whole);
-    for (Type element : llvm::reverse(conversions))
-      whole = stablehlo::ConvertOp::create(
-          builder, loc, RankedTensorType::get(shape, element), whole);
-    Value quantized = quantize(whole, group, tile, source.getParentBlock(),
-                               /*early=*/true, loc);
-    stacks.push_back({source, type, group.recipe, quantized});
-    known = std::prev(stacks.end());
-  }
-  Value quantized = known->quantized;
+  if (known != stacks.end())
+    return known->quantized;
+  setInsertionPointToQuantize(builder, source);
+  Value whole = source;
+  if (sourceType.getShape() != ArrayRef(shape))
+    whole = stablehlo::ReshapeOp::create(
+        builder, loc, RankedTensorType::get(shape, sourceType.getElementType()),
+        whole);
+  for (Type element : llvm::reverse(conversions))
+    whole = stablehlo::ConvertOp::create(
+        builder, loc, RankedTensorType::get(shape, element), whole);
+  Value quantized = quantize(whole, group, tile, source.getParentBlock(),
+                             /*early=*/true, loc);
+  stacks.push_back({source, type, group.recipe, quantized});
+  return quantized;
+}
 
+/// Returns what `slice` cuts off its operand, from a tensor with the same
+/// leading dimension.
+static Value cutLike(OpBuilder &builder, stablehlo::DynamicSliceOp slice,
+                     Value zero, Value from, RankedTensorType result) {
+  Location loc = slice.getLoc();
+  RankedTensorType type = tensorOf(from);
+  SmallVector<int64_t> sizes(type.getShape());
+  sizes.front() = 1;
+  SmallVector<Value> starts(type.getRank(), zero);
+  starts.front() = slice.getStartIndices().front();
+  Value part = stablehlo::DynamicSliceOp::create(
+      builder, loc, RankedTensorType::get(sizes, type.getElementType()), from,
+      starts, builder.getDenseI64ArrayAttr(sizes));
+  return stablehlo::ReshapeOp::create(builder, loc, result, part);
+}
+
+/// Quantizes all layers of a stack outside the loop, each as if it were alone,
+/// and returns the layer of this iteration. The forward and the backward loop,
+/// and all micro-batches around them, then read one payload.
+Value Quantizer::quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
+                               ArrayRef<Type> conversions) {
+  Value quantized =
+      getQuantizedStack(group, getStackOfWeights(slice), conversions);
   builder.setInsertionPointAfter(slice);
-  loc = slice.getLoc();
+  Location loc = slice.getLoc();
   auto scaled = cast<ScaledType>(quantized.getType());
   auto unpacked = UnpackOp::create(builder, loc, scaled.getPayloadType(),
                                    scaled.getScaleTensorType(), quantized);
   Value zero =
       makeZeros(builder, loc, slice.getStartIndices().front().getType());
-  auto cut = [&](Value from, RankedTensorType result) -> Value {
-    auto type = cast<RankedTensorType>(from.getType());
-    SmallVector<int64_t> sizes(type.getShape());
-    sizes.front() = 1;
-    SmallVector<Value> starts(type.getRank(), zero);
-    starts.front() = slice.getStartIndices().front();
-    Value part = stablehlo::DynamicSliceOp::create(
-        builder, loc, RankedTensorType::get(sizes, type.getElementType()), from,
-        starts, builder.getDenseI64ArrayAttr(sizes));
-    return stablehlo::ReshapeOp::create(builder, loc, result, part);
-  };
   auto result = ScaledType::get(
-      RankedTensorType::get(layerType.getShape(), scaled.getElementType()),
+      RankedTensorType::get(shapeOf(group.point), scaled.getElementType()),
       group.tile, scaled.getScaleType());
-  Value payload = cut(unpacked.getPayload(), result.getPayloadType());
-  Value scale = cut(unpacked.getScale(), result.getScaleTensorType());
+  Value payload = cutLike(builder, slice, zero, unpacked.getPayload(),
+                          result.getPayloadType());
+  Value scale = cutLike(builder, slice, zero, unpacked.getScale(),
+                        result.getScaleTensorType());
   return PackOp::create(builder, loc, result, payload, scale);
 }
 

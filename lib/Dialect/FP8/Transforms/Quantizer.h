@@ -104,6 +104,8 @@ private:
   };
 
   void mergeDims(Dot &dot);
+  Value permuteAndReshape(Value value, ArrayRef<int64_t> permutation,
+                          ArrayRef<int64_t> shape);
   void arrange(Operand &operand, bool mergeFree);
   void addOperand(Operand &operand, const OperandPlan &plan, Operation *dot);
   Value getQuantized(Group &group);
@@ -113,6 +115,8 @@ private:
   getSavedAmax(Value value, ArrayRef<LayerSlot> slots, bool early);
   Value quantize(Value value, const Group &group, ArrayRef<int64_t> tile,
                  Block *home, bool early, Location loc);
+  Value getQuantizedStack(Group &group, Value source,
+                          ArrayRef<Type> conversions);
   Value quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
                       ArrayRef<Type> conversions);
   Value quantizeAtReader(Group &group, Operation *first);
