@@ -1,16 +1,16 @@
 //===- CApi.cpp - The C interface -----------------------------------------===//
 
-#include "Alarm.h"
-#include "Checkpoint.h"
-#include "Cpu.h"
-#include "EvaluateState.h"
 #include "GPU/Driver.h"
-#include "Limits.h"
+#include "Metrics/Alarm.h"
+#include "Metrics/EvaluateState.h"
+#include "Metrics/Limits.h"
 #include "Package.h"
-#include "StateSet.h"
+#include "State/Checkpoint.h"
+#include "State/StateSet.h"
 #include "Step/ScalarResults.h"
 #include "Step/Step.h"
-#include "Train.h"
+#include "Support/Cpu.h"
+#include "Train/Train.h"
 
 #include <algorithm>
 #include <cstdio>

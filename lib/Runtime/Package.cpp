@@ -1,7 +1,7 @@
 //===- Package.cpp - Compiled functions by name ---------------------------===//
 
 #include "Package.h"
-#include "Cpu.h"
+#include "Support/Cpu.h"
 #include "Support/Files.h"
 
 #include <array>

@@ -1,10 +1,10 @@
 //===- RunOnce.cpp - One call, from a file to a file ----------------------===//
 
-#include "Binding.h"
-#include "InitialValues.h"
-#include "SafeTensors.h"
+#include "State/Binding.h"
+#include "State/InitialValues.h"
+#include "State/SafeTensors.h"
 #include "Step/Step.h"
-#include "Train.h"
+#include "Train/Train.h"
 
 #include <cstring>
 

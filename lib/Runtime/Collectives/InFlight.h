@@ -11,7 +11,7 @@
 #ifndef FP8_LIB_RUNTIME_COLLECTIVES_INFLIGHT_H
 #define FP8_LIB_RUNTIME_COLLECTIVES_INFLIGHT_H
 
-#include "../Timeline.h"
+#include "../Metrics/Timeline.h"
 #include "Engine.h"
 
 #include <map>

@@ -1,8 +1,8 @@
 //===- ScalarResults.cpp - The loss and the metrics of a step -------------===//
 
 #include "ScalarResults.h"
+#include "../Metrics/Trace.h"
 #include "../Support/Elements.h"
-#include "../Trace.h"
 
 using namespace fp8::rt;
 

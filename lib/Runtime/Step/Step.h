@@ -4,10 +4,10 @@
 #define FP8_LIB_RUNTIME_STEP_STEP_H
 
 #include "../Collectives/InFlight.h"
+#include "../Metrics/Timeline.h"
 #include "../Support/Error.h"
-#include "../ThreadPool.h"
-#include "../Timeline.h"
 #include "Executable.h"
+#include "ThreadPool.h"
 
 #include <functional>
 #include <map>
