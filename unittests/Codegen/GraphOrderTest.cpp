@@ -1,6 +1,6 @@
 //===- GraphOrderTest.cpp - Order of the nodes of a graph -----------------===//
 
-#include "GPU/GraphOrder.h"
+#include "GPU/Graph/GraphOrder.h"
 
 #include "gtest/gtest.h"
 

@@ -1,6 +1,6 @@
 //===- ConvertToNVVM.cpp - GPU kernels to the NVVM dialect ----------------===//
 
-#include "DotPlan.h"
+#include "Dots/DotPlan.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
 
