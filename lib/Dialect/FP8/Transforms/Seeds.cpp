@@ -2,7 +2,7 @@
 
 #include "Seeds.h"
 
-#include "StateFunctions.h"
+#include "State/StateFunctions.h"
 
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Analysis/Signature.h"

@@ -3,7 +3,7 @@
 #include "StoredForm.h"
 
 #include "OperandRows.h"
-#include "Quantizer.h"
+#include "Quantize/Quantizer.h"
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 

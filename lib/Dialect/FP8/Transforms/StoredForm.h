@@ -3,7 +3,7 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_STOREDFORM_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_STOREDFORM_H
 
-#include "DelayedScaling.h"
+#include "Quantize/DelayedScaling.h"
 #include "Seeds.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"

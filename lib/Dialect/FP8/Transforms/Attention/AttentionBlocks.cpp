@@ -2,8 +2,8 @@
 
 #include "AttentionBlocks.h"
 
-#include "../ComputeType.h"
-#include "../Quantizer.h"
+#include "../Quantize/ComputeType.h"
+#include "../Quantize/Quantizer.h"
 #include "../SmallTensors.h"
 #include "Scores.h"
 

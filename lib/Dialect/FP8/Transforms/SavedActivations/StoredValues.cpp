@@ -2,7 +2,7 @@
 
 #include "StoredValues.h"
 
-#include "../Quantizer.h"
+#include "../Quantize/Quantizer.h"
 #include "Recomputation.h"
 #include "RelatedValues.h"
 #include "SavedUses.h"

@@ -3,7 +3,7 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_STOREDVALUES_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_STOREDVALUES_H
 
-#include "../ComputeType.h"
+#include "../Quantize/ComputeType.h"
 
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Support/Recipe.h"

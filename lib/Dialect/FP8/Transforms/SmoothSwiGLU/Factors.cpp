@@ -2,8 +2,8 @@
 
 #include "Factors.h"
 
-#include "../Quantizer.h"
-#include "../RankGroups.h"
+#include "../Quantize/Quantizer.h"
+#include "../Quantize/RankGroups.h"
 #include "../SmallTensors.h"
 
 #include "fp8/Support/Shapes.h"

@@ -3,8 +3,8 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SMOOTHSWIGLU_FACTORS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_SMOOTHSWIGLU_FACTORS_H
 
-#include "../DelayedScaling.h"
 #include "../OperandRows.h"
+#include "../Quantize/DelayedScaling.h"
 #include "OpPositions.h"
 #include "Views.h"
 

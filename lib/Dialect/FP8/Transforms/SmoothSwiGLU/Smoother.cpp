@@ -2,7 +2,7 @@
 
 #include "Smoother.h"
 
-#include "../RankGroups.h"
+#include "../Quantize/RankGroups.h"
 
 #include "fp8/Support/Shapes.h"
 

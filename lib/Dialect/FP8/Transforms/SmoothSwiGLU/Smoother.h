@@ -3,8 +3,8 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SMOOTHSWIGLU_SMOOTHER_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_SMOOTHSWIGLU_SMOOTHER_H
 
-#include "../Decider.h"
 #include "../LayerSlots.h"
+#include "../Verdicts/Decider.h"
 #include "Factors.h"
 #include "Rescaler.h"
 
