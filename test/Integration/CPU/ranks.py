@@ -40,7 +40,8 @@ class Case:
     reads one. `micro` is the number of micro-batches: the batch is reshaped, unless it has them as
     a dimension (`stacked`), or they are slices (`sliced`), in a loop or `unrolled`. With `careful` the rows decide the size of the
     update, with `guarded` whether there is one. `watch(params, batch, seen)` returns more metrics,
-    and the next value of what it has `seen`, which is state."""
+    and the next value of what it has `seen`, which is state. With `turns` a step updates several
+    parts of the parameters, one after another, each by the gradient of its own loss."""
 
     loss: Callable
     params: Any
@@ -55,6 +56,7 @@ class Case:
     guarded: bool = False
     watch: Callable | None = None
     seen: Any = None
+    turns: dict | None = None
 
     def rows(self, ranks):
         """Returns all rows in the order in which this number of ranks reads them."""
@@ -322,7 +324,58 @@ def watched():
     return dataclasses.replace(regression(), loss=loss, watch=watch, seen=seen)
 
 
+def adversarial():
+    """A critic is updated, and then the generator, by what the new critic says of the same
+    batch."""
+    case, random = regression(), np.random.default_rng(8)
+
+    def score(params, x):
+        return jax.nn.leaky_relu(x @ params["critic"]["in"], 0.2) @ params["critic"]["out"]
+
+    def critic(params, batch):
+        real, fake = score(params, batch["y"]), score(params, apply(params["generator"], batch["x"]))
+        return jnp.mean(jax.nn.softplus(-real)) + jnp.mean(jax.nn.softplus(fake))
+
+    def generator(params, batch):
+        return jnp.mean(jax.nn.softplus(-score(params, apply(params["generator"], batch["x"]))))
+
+    params = {"critic": {"in": dense(random, CLASSES, 64), "out": dense(random, 64, 1)}, "generator": case.params}
+    return dataclasses.replace(case, loss=None, params=params, turns={"critic": critic, "generator": generator})
+
+
+def actor_critic():
+    """A critic is updated, then the policy by the new critic, and then the temperature by the new
+    policy. The rows that count are divided by their number."""
+    case, random = regression(), np.random.default_rng(10)
+    value = lambda params, x, action: jax.nn.gelu(jnp.concatenate([x, action], -1) @ params["critic"]["in"]) @ params["critic"]["out"]
+    over = lambda values, batch: jnp.sum(values * (batch["y"][:, 0] > -1)) / jnp.sum(batch["y"][:, 0] > -1)
+
+    def critic(params, batch):
+        return over(jnp.square(value(params, batch["x"], batch["y"])[:, 0] - batch["y"][:, 1]), batch)
+
+    def actor(params, batch):
+        policy = jax.nn.softmax(apply(params["actor"], batch["x"]))
+        entropy = -jnp.sum(policy * jnp.log(policy), -1)
+        return -over(value(params, batch["x"], policy)[:, 0] + jnp.exp(params["alpha"]) * entropy, batch)
+
+    def alpha(params, batch):
+        policy = jax.nn.softmax(apply(params["actor"], batch["x"]))
+        return over(jnp.exp(params["alpha"]) * (-jnp.sum(policy * jnp.log(policy), -1) - 2), batch)
+
+    params = {"critic": {"in": dense(random, WIDTH + CLASSES, 64), "out": dense(random, 64, 1)}, "actor": case.params, "alpha": np.float32(-1)}
+    return dataclasses.replace(case, loss=None, params=params, optimizer=optax.sgd(0.05, momentum=0.9), turns={"critic": critic, "actor": actor, "alpha": alpha})
+
+
 def step_of(case):
+    def in_turns(params, opt, batch):
+        losses, norms = [], []
+        for part, loss_of in case.turns.items():
+            loss, grads = jax.value_and_grad(lambda own: loss_of({**params, part: own}, batch))(params[part])
+            updates, state = case.optimizer.update(grads, opt[part], params[part])
+            params, opt = {**params, part: optax.apply_updates(params[part], updates)}, {**opt, part: state}
+            losses, norms = [*losses, loss], [*norms, optax.global_norm(grads)]
+        return params, opt, {"loss": losses[-1], "losses": sum(losses), "norm": sum(norms)}
+
     def gradients(params, opt, batch, *key):
         if isinstance(case.optimizer, Scaled):
             scaled = lambda params: ((loss := case.loss(params, batch)) * opt["scale"] * Scaled.FACTOR, loss)
@@ -368,6 +421,8 @@ def step_of(case):
         is_good = jnp.all(jnp.abs(batch["x"]) < 2.9)
         return jax.lax.cond(is_good, lambda *state: step(*state, batch), skip, params, opt)
 
+    if case.turns:
+        return in_turns
     return guarded if case.guarded else step
 
 
@@ -376,7 +431,7 @@ CASES |= {"dropout": with_dropout, "dropout in micro-batches": lambda: dataclass
 CASES |= {"dropout in layers": lambda: dataclasses.replace(sequences(), key=jax.random.key(3))}
 CASES |= {"noise": with_noise, "masked": masked, "branches": branches, "watched": watched, "plain": plain, "loss scale": with_loss_scale, "guarded": guarded}
 CASES |= {"slices": lambda: dataclasses.replace(with_dropout(), micro=2, sliced=True), "unrolled": lambda: dataclasses.replace(regression(), micro=2, unrolled=True)}
-CASES |= {"two views": two_views}
+CASES |= {"two views": two_views, "adversarial": adversarial, "actor and critic": actor_critic}
 CASES |= {"stacked": lambda: dataclasses.replace(regression(), micro=2, stacked=True, careful=True)}
 RECIPES = ["tensorwise", "delayed", "fp8_lm"]
 
@@ -389,7 +444,7 @@ class Fixture:
         """Writes the step for the rows of one rank and that for the rows of all ranks."""
         case, folder = CASES[name](), self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
-        opt = case.optimizer.init(case.params)
+        opt = {part: case.optimizer.init(case.params[part]) for part in case.turns} if case.turns else case.optimizer.init(case.params)
         opt = (opt, case.seen) if case.watch else opt
         for rows in (BATCH, 2 * BATCH):
             fed = case.rows(2 * BATCH // rows)

@@ -61,7 +61,7 @@ struct Layout {
   /// Whether the value depends on parameters.
   bool learned = false;
   /// Replicated: whether the value follows from parameters and the rows of all
-  /// ranks, so that no row may depend on it.
+  /// ranks, so that no row may depend on it. A new parameter is not mixed.
   bool mixed = false;
 
   static Layout of(Kind kind) {

@@ -60,6 +60,59 @@ bool Propagation::isTooMixed(Operation *op, Value value) const {
                        [&](Value result) { return trained.contains(result); }));
 }
 
+/// Whether a value is a parameter, another form or a part of one, or one to
+/// which something was added: what an update makes.
+static bool isParameter(Value value,
+                        llvm::function_ref<bool(BlockArgument)> isLearned) {
+  llvm::DenseSet<Value> seen;
+  SmallVector<Value> worklist{value};
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    Operation *op = next.getDefiningOp();
+    unsigned index = 0;
+    if (auto arg = dyn_cast<BlockArgument>(next)) {
+      op = arg.getOwner()->getParentOp();
+      index = arg.getArgNumber();
+      if (isa<func::FuncOp>(op)) {
+        if (isLearned(arg))
+          return true;
+        continue;
+      }
+    } else {
+      index = cast<OpResult>(next).getResultNumber();
+    }
+    if (isa<stablehlo::WhileOp, stablehlo::OptimizationBarrierOp>(op))
+      worklist.push_back(op->getOperand(index));
+    else if (isa<stablehlo::AddOp>(op))
+      llvm::append_range(worklist, op->getOperands());
+    else if (isa<stablehlo::SelectOp>(op))
+      llvm::append_range(worklist, op->getOperands().drop_front());
+    else if (isa<stablehlo::SubtractOp, stablehlo::ConvertOp,
+                 stablehlo::ReshapeOp, stablehlo::TransposeOp,
+                 stablehlo::SliceOp, stablehlo::DynamicSliceOp>(op))
+      worklist.push_back(op->getOperand(0));
+  }
+  return false;
+}
+
+bool Propagation::followsParameter(Value value) const {
+  return isParameter(
+      value, [&](BlockArgument arg) { return layouts.lookup(arg).learned; });
+}
+
+bool Propagation::isMixed(Operation *op) const {
+  return llvm::any_of(op->getOperands(),
+                      [&](Value operand) { return layoutOf(operand).mixed; });
+}
+
+bool Propagation::isUpdate(Value value) const {
+  Layout layout = layoutOf(value);
+  Operation *op = value.getDefiningOp();
+  return op && layout.is(Kind::Replicated) && !layout.mixed && isMixed(op);
+}
+
 bool Propagation::anyOf(Operation *op, Kind kind) const {
   return llvm::any_of(op->getOperands(), [&](Value operand) {
     return layoutOf(operand).is(kind);
@@ -68,8 +121,11 @@ bool Propagation::anyOf(Operation *op, Kind kind) const {
 
 LogicalResult Propagation::assign(Operation *op, Layout layout) {
   layout.learned |= learnedOf(op);
-  for (Value operand : op->getOperands())
-    layout.mixed |= layoutOf(operand).mixed;
+  layout.mixed |= isMixed(op);
+  // (No gradient flows back through a new parameter, unless through sums that
+  // are mixed themselves.)
+  if (layout.mixed && layout.is(Kind::Replicated) && op->getNumResults() == 1)
+    layout.mixed = !followsParameter(op->getResult(0));
   for (Value result : op->getResults())
     layouts[result] = layout;
   return success();

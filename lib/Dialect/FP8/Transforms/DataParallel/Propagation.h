@@ -42,6 +42,9 @@ public:
   /// Whether a value that is the same on all ranks follows from completed sums
   /// and arguments without constants, one of which could count rows.
   bool isFreeOfCounts(Value value) const;
+  /// Whether a value is a parameter that the step has just updated by what
+  /// follows from the rows of all ranks.
+  bool isUpdate(Value value) const;
   /// Returns the ops that divide a completed sum by the number of its elements
   /// on one rank.
   ArrayRef<Operation *> getDivided() const { return divided; }
@@ -116,6 +119,8 @@ private:
   /// Whether a row may not read a value, because it is mixed, and the gradients
   /// of rows of other ranks would follow. Metrics have no gradients.
   bool isTooMixed(Operation *op, Value value) const;
+  bool isMixed(Operation *op) const;
+  bool followsParameter(Value value) const;
   bool learnedOf(Operation *op) const;
   bool anyOf(Operation *op, Layout::Kind kind) const;
 

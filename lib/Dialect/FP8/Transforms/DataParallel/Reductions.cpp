@@ -143,14 +143,17 @@ Reductions::Reductions(func::FuncOp func, const Signature &signature,
   findLossFactors();
 }
 
-/// Adds the values that results of a kind depend on.
-static void addSources(func::FuncOp func, const Signature &signature,
-                       ResultKind kind, llvm::DenseSet<Value> &sources) {
+/// Adds the values that results of a kind depend on, apart from values for
+/// which `stops` returns true and what only these depend on.
+static void addSources(
+    func::FuncOp func, const Signature &signature, ResultKind kind,
+    llvm::DenseSet<Value> &sources,
+    llvm::function_ref<bool(Value)> stops = [](Value) { return false; }) {
   Operation *end = func.getBody().front().getTerminator();
   for (const SignatureResult &result : signature.results)
     if (result.kind == kind)
       forEachAncestor(end->getOperand(result.index), [&](Value value) {
-        return sources.insert(value).second;
+        return !stops(value) && sources.insert(value).second;
       });
 }
 
@@ -165,17 +168,18 @@ llvm::DenseSet<Value> fp8::sourcesOf(func::FuncOp func,
 void Reductions::findSources() {
   Operation *end = func.getBody().front().getTerminator();
   addSources(func, signature, ResultKind::State, stateSources);
-  addSources(func, signature, ResultKind::Loss, lossSources);
-  const SignatureResult *loss = signature.findLoss();
-  if (!loss)
-    return;
-  forEachAncestor(end->getOperand(loss->index), [&](Value value) {
-    if (!whole.contains(value))
-      return true;
-    if (layouts.partOf(value).learned)
-      lossTerms.insert(value);
-    return false;
-  });
+  if (const SignatureResult *loss = signature.findLoss())
+    forEachAncestor(end->getOperand(loss->index), [&](Value value) {
+      if (!whole.contains(value))
+        return true;
+      if (layouts.partOf(value).learned)
+        lossTerms.insert(value);
+      return false;
+    });
+  // (Rows may read parameters that the step has updated before: the gradients
+  // of these updates are no part of the loss.)
+  addSources(func, signature, ResultKind::Loss, lossSources,
+             [&](Value value) { return layouts.isUpdate(value); });
 }
 
 bool Reductions::isMean(Value value, const Layout &part) const {
