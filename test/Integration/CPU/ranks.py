@@ -296,6 +296,35 @@ def two_views():
     return dataclasses.replace(case, loss=loss, params={**case.params, "predict": dense(np.random.default_rng(6), CLASSES, CLASSES)})
 
 
+def one_by_one():
+    """A loop over single rows, each of which has a key of its own: a causal model, with as many
+    tokens as a row has."""
+    case = sequences()
+
+    def loss(params, batch, key):
+        def row_loss(inputs):
+            row, key = inputs
+            return case.loss(params, jax.tree.map(lambda x: x[None], row), key) * jnp.sum(row["mask"])
+
+        losses = jax.lax.map(jax.checkpoint(row_loss), (batch, jax.random.split(key, len(batch["mask"]))))
+        return jnp.sum(losses) / jnp.sum(batch["mask"])
+
+    return dataclasses.replace(case, loss=loss, optimizer=optax.sgd(0.3, momentum=0.9), key=jax.random.key(12))
+
+
+def row_sums():
+    """A scan over rows that adds up their losses."""
+    case = regression()
+
+    def loss(params, batch):
+        def add(total, row):
+            return total + jnp.mean(jnp.square(apply(params, row["x"]) - row["y"])), None
+
+        return jax.lax.scan(add, jnp.zeros(()), batch)[0] / len(batch["x"])
+
+    return dataclasses.replace(case, loss=loss)
+
+
 def watched():
     """Sums over the batch that several metrics share, also with the loss, and sums that are state."""
 
@@ -431,6 +460,7 @@ CASES |= {"dropout": with_dropout, "dropout in micro-batches": lambda: dataclass
 CASES |= {"dropout in layers": lambda: dataclasses.replace(sequences(), key=jax.random.key(3))}
 CASES |= {"noise": with_noise, "masked": masked, "branches": branches, "watched": watched, "plain": plain, "loss scale": with_loss_scale, "guarded": guarded}
 CASES |= {"slices": lambda: dataclasses.replace(with_dropout(), micro=2, sliced=True), "unrolled": lambda: dataclasses.replace(regression(), micro=2, unrolled=True)}
+CASES |= {"one by one": one_by_one, "row sums": row_sums, "micro-batches of one row": lambda: dataclasses.replace(regression(), micro=BATCH)}
 CASES |= {"two views": two_views, "adversarial": adversarial, "actor and critic": actor_critic}
 CASES |= {"stacked": lambda: dataclasses.replace(regression(), micro=2, stacked=True, careful=True)}
 RECIPES = ["tensorwise", "delayed", "fp8_lm"]

@@ -43,6 +43,8 @@ public:
   void markRowsOfDots();
 
 private:
+  bool mayHaveMicroBatches(const SignatureArg &arg);
+  void findSingleRows();
   FailureOr<Layout> layoutOf(const SignatureArg &arg);
   LogicalResult setArguments(Propagation &propagation);
   LogicalResult drawForRows();
@@ -71,6 +73,10 @@ private:
   std::optional<Reduction> lossReduction;
   AllReduceRecipe wire;
   bool globalAmax;
+  /// Whether a loop that takes one index of a batch at a time takes rows, and
+  /// why not, if it cannot take micro-batches either.
+  bool takesSingleRows = false;
+  std::string singleRowsError;
   llvm::StringSet<> muNames;
   /// The reductions that need a mu.
   SmallVector<AllReduceOp> withoutMu;
@@ -103,6 +109,37 @@ static bool isReadInParts(Value batch) {
   return false;
 }
 
+bool DataParallelism::mayHaveMicroBatches(const SignatureArg &arg) {
+  auto type = cast<RankedTensorType>(arg.type);
+  return arg.role == ArgRole::Batch && type.getRank() > 1 &&
+         type.getDimSize(1) > 1 && isReadInParts(func.getArgument(arg.index));
+}
+
+/// Loops that take one index of a batch at a time take micro-batches of rows
+/// or, if what they compute cannot be separated over the rows of these, single
+/// rows. Finds out which on a copy, because a propagation changes the step.
+void DataParallelism::findSingleRows() {
+  if (llvm::none_of(signature.args, [&](const SignatureArg &arg) {
+        return mayHaveMicroBatches(arg);
+      }))
+    return;
+  auto errorOf = [&](bool singleRows) {
+    std::string error;
+    OwningOpRef<func::FuncOp> copy(func.clone());
+    ScopedDiagnosticHandler quiet(func.getContext(), [&](Diagnostic &found) {
+      error = found.str();
+      return success();
+    });
+    DataParallelism trial(*copy, signature, lossReduction, wire, globalAmax);
+    trial.takesSingleRows = singleRows;
+    return succeeded(trial.propagate()) ? "" : error;
+  };
+  if (errorOf(/*singleRows=*/false).empty())
+    return;
+  singleRowsError = errorOf(/*singleRows=*/true);
+  takesSingleRows = singleRowsError.empty();
+}
+
 FailureOr<Layout> DataParallelism::layoutOf(const SignatureArg &arg) {
   Layout layout = Layout::of(Kind::Replicated);
   layout.learned =
@@ -117,8 +154,7 @@ FailureOr<Layout> DataParallelism::layoutOf(const SignatureArg &arg) {
   layout.kind = Kind::Rows;
   layout.rows.push_back({0, 1, type.getDimSize(0)});
   // The dimensions are micro-batches, and rows in each.
-  if (type.getRank() > 1 && type.getDimSize(1) > 1 &&
-      isReadInParts(func.getArgument(arg.index)))
+  if (!takesSingleRows && mayHaveMicroBatches(arg))
     layout.rows.push_back({1, 1, type.getDimSize(1)});
   return layout;
 }
@@ -568,7 +604,8 @@ void DataParallelism::markRowsOfDots() {
     auto dims = dot.getDotDimensionNumbers();
     auto rowsOf = [&](Value operand, ArrayRef<int64_t> contracting) {
       Layout layout = layouts->layoutOf(operand);
-      if (!layout.is(Kind::Rows))
+      // (One process has scales of single rows, too.)
+      if (!layout.is(Kind::Rows) || layout.turn)
         return OperandRows::None;
       return llvm::all_of(layout.rows,
                           [&](const RowDim &row) {
@@ -617,6 +654,14 @@ LogicalResult DataParallelism::verifyRoles() {
 }
 
 LogicalResult DataParallelism::run() {
+  findSingleRows();
+  ScopedDiagnosticHandler explains(func.getContext(), [&](Diagnostic &error) {
+    if (!singleRowsError.empty())
+      error.attachNote() << "a loop takes parts of the batch: this is for "
+                            "micro-batches; for single rows: "
+                         << singleRowsError;
+    return failure();
+  });
   if (failed(propagate()))
     return failure();
   if (globalAmax)

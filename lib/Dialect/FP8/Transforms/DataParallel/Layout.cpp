@@ -57,7 +57,7 @@ std::optional<RowDims> fp8::reshapeRows(ArrayRef<RowDim> rows,
 }
 
 bool Layout::operator==(const Layout &other) const {
-  return kind == other.kind && rows == other.rows &&
+  return kind == other.kind && rows == other.rows && turn == other.turn &&
          reduction == other.reduction && isCounted == other.isCounted &&
          elements == other.elements && factor == other.factor &&
          isMean == other.isMean && byCount == other.byCount &&
@@ -118,7 +118,8 @@ std::optional<Layout> fp8::join(const Layout &a, const Layout &b) {
     result.byCount = a.byCount && b.byCount;
   } else {
     // A value that is the same for all rows may also be treated as rows.
-    if (a.is(Kind::Rows) && b.is(Kind::Rows) && a.rows != b.rows)
+    if (a.is(Kind::Rows) && b.is(Kind::Rows) &&
+        !(a.rows == b.rows && a.turn == b.turn))
       return std::nullopt;
     result = a.is(Kind::Rows) ? a : b;
   }

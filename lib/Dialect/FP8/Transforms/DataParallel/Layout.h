@@ -10,6 +10,8 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_LAYOUT_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_LAYOUT_H
 
+#include "../LayerSlots.h"
+
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
 #include <optional>
@@ -45,7 +47,10 @@ struct Layout {
     Partial     ///< A part of a reduction over the rows of all ranks.
   };
   Kind kind = Kind::Unknown;
-  RowDims rows;                         ///< Kind::Rows.
+  RowDims rows; ///< Kind::Rows.
+  /// Kind::Rows, without a dimension that counts rows: the one row of a turn of
+  /// a loop over rows.
+  std::optional<LayerSlot> turn;
   Reduction reduction = Reduction::Sum; ///< Kind::Partial: Sum, Max or Min.
   /// For a sum with a known constant factor: the factor, and the number of its
   /// elements, 0 if that is unknown. Replicated: the value follows linearly

@@ -104,8 +104,15 @@ bool Means::collectLoop(OpResult result, Sum sum) {
   Value carry = body.getArgument(index);
   if (!llvm::is_contained(add->getOperands(), carry))
     return false;
+  Value added = add->getOperand(add->getOperand(0) == carry);
+  if (layouts.layoutOf(added).turn) {
+    sum.rows *= counted->trips;
+    addDivisors(added, sum);
+    sums.push_back(sum);
+    return true;
+  }
   sum.others.push_back(counted->trips);
-  return collect(add->getOperand(add->getOperand(0) == carry), sum);
+  return collect(added, sum);
 }
 
 /// Collects the sums that a partial value is a linear function of. Returns

@@ -62,7 +62,10 @@ LogicalResult Propagation::joinYielded(stablehlo::WhileOp loop, unsigned index,
                                 "sum over rows in another");
     changed = true;
   }
-  if (both->is(Kind::Rows) && failed(requireRows(loop, init, both->rows)))
+  if (both->turn && both->turn->counter.getOwner() == &loop.getBody().front())
+    return emitRowError(loop, "each turn has its own row, and reads a value "
+                              "that the turn before it has left");
+  if (both->is(Kind::Rows) && failed(requireLike(loop, init, *both)))
     return failure();
   changed |= *both != carry;
   carry = *both;
@@ -75,7 +78,7 @@ LogicalResult Propagation::requireYieldedRows(stablehlo::WhileOp loop,
   Operation *yield = loop.getBody().front().getTerminator();
   for (auto [index, carry] : llvm::enumerate(carries))
     if (carry.is(Kind::Rows) &&
-        failed(requireRows(loop, yield->getOperand(index), carry.rows)))
+        failed(requireLike(loop, yield->getOperand(index), carry)))
       return failure();
   return success();
 }
@@ -149,7 +152,7 @@ LogicalResult Propagation::visitBranches(Operation *op) {
     }
     if (layout.is(Kind::Rows))
       for (Region &region : op->getRegions())
-        if (failed(requireRows(op, yielded(region), layout.rows)))
+        if (failed(requireLike(op, yielded(region), layout)))
           return failure();
     layouts[result] = layout;
   }

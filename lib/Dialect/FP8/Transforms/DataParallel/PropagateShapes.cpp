@@ -80,8 +80,16 @@ LogicalResult Propagation::visitSlices(Operation *op) {
     else if (to[row.dim] != 1)
       return emitRowError(op, "it cuts some of the rows");
   }
-  if (left.empty())
-    return emitRowError(op, "it takes single rows");
+  if (left.empty()) {
+    std::optional<LayerSlot> turn = matchOneRow(op, layout.rows);
+    if (!turn)
+      return emitRowError(op, "it takes single rows");
+    for (auto [dim, start] : llvm::enumerate(op->getOperands().drop_front()))
+      if (static_cast<int64_t>(dim) != layout.rows[0].dim &&
+          failed(requireRow(op, start, *turn)))
+        return failure();
+    layout.turn = turn;
+  }
   layout.rows = left;
   return assign(op, layout);
 }

@@ -430,6 +430,9 @@ LogicalResult Propagation::visitReturn(func::ReturnOp op) {
 }
 
 LogicalResult Propagation::visitByKind(Operation *op) {
+  for (Value operand : op->getOperands())
+    if (Layout layout = layoutOf(operand); layout.turn)
+      return visitOneRow(op, *layout.turn);
   if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp,
           stablehlo::BroadcastInDimOp, stablehlo::ReverseOp>(op))
     return visitShape(op);

@@ -79,6 +79,9 @@ private:
                                      const RowDims &rows);
   LogicalResult visitScatterOfWindows(stablehlo::ScatterOp op,
                                       const RowDims &rows);
+  LogicalResult visitOneRow(Operation *op, const LayerSlot &turn);
+  LogicalResult visitUpdateOfRow(stablehlo::DynamicUpdateSliceOp op,
+                                 const LayerSlot &turn);
   LogicalResult visitAlongRows(Operation *op,
                                llvm::function_ref<bool(int64_t)> keeps,
                                llvm::StringRef why);
@@ -115,6 +118,17 @@ private:
   LogicalResult requireWhole(Operation *op, Value value);
   /// Emits an error unless `value` has these rows, or is the same for all rows.
   LogicalResult requireRows(Operation *op, Value value, ArrayRef<RowDim> rows);
+  /// Emits an error unless `value` is of the row of this turn, or the same for
+  /// all rows.
+  LogicalResult requireRow(Operation *op, Value value, const LayerSlot &turn);
+  LogicalResult requireLike(Operation *op, Value value, const Layout &layout) {
+    return layout.turn ? requireRow(op, value, *layout.turn)
+                       : requireRows(op, value, layout.rows);
+  }
+  /// Returns how the rows of a dimension that a loop takes one by one are
+  /// counted, if `op` takes one of them.
+  std::optional<LayerSlot> matchOneRow(Operation *op, ArrayRef<RowDim> rows);
+  bool isSameInTurns(Value value, const LayerSlot &turn);
   LogicalResult emitRowError(Operation *op, const llvm::Twine &why);
   /// Whether a row may not read a value, because it is mixed, and the gradients
   /// of rows of other ranks would follow. Metrics have no gradients.
