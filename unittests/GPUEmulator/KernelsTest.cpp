@@ -449,6 +449,38 @@ define ptx_kernel void @k(ptr %n) {
 }
 
 //===----------------------------------------------------------------------===//
+// NaNs of bf16
+//===----------------------------------------------------------------------===//
+
+TEST(BF16, OnlyConversionsMakeCanonicalNaNs) {
+  const std::string text = header + R"(
+define ptx_kernel void @k(ptr %x, ptr %wide, ptr %selected, ptr %converted) {
+  %a = load bfloat, ptr %x, align 2
+  %w = load float, ptr %wide, align 4
+  %isOne = fcmp oeq float %w, 1.0
+  br i1 %isOne, label %one, label %other
+one:
+  br label %other
+other:
+  %b = phi bfloat [ 0.0, %one ], [ %a, %0 ]
+  store bfloat %b, ptr %selected, align 2
+  %c = fptrunc float %w to bfloat
+  store bfloat %c, ptr %converted, align 2
+  ret void
+}
+)";
+  Device device;
+  device.upload<uint16_t>({0xffc1});
+  device.upload<uint32_t>({0xffc00000});
+  uint64_t selected = device.allocate<uint16_t>(1);
+  uint64_t converted = device.allocate<uint16_t>(1);
+  Result run = device.launch(text, 1, 1);
+  ASSERT_TRUE(run) << run.message;
+  EXPECT_EQ(device.download<uint16_t>(selected, 1)[0], 0xffc1);
+  EXPECT_EQ(device.download<uint16_t>(converted, 1)[0], 0x7fff);
+}
+
+//===----------------------------------------------------------------------===//
 // Unknown instructions
 //===----------------------------------------------------------------------===//
 

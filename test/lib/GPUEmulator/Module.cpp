@@ -9,6 +9,7 @@
 #include "llvm/Support/TargetSelect.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <sys/mman.h>
 
@@ -65,8 +66,12 @@ static void onRegister(const RegisterUse *use) {
 }
 
 /// LLVM calls this on CPUs that have no conversion to bf16 that keeps
-/// subnormals. The result is in a vector register, as for f16.
+/// subnormals. The result is in a vector register, as for f16. Values of bf16
+/// that blocks hand on pass through f32, too, so a NaN keeps its bits;
+/// conversions have made theirs canonical (retarget).
 static float roundToBF16(float value) {
+  if (std::isnan(value))
+    return asFloat(asBits(value) >> 16);
   return asFloat(encode(Format::BF16, value, /*saturate=*/false));
 }
 

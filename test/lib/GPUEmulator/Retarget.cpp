@@ -426,6 +426,18 @@ llvm::Error Retargeter::rewriteCall(llvm::CallInst &call) {
 // Functions
 //===----------------------------------------------------------------------===//
 
+/// Makes the NaNs that a conversion to bf16 reads canonical, as a GPU's are:
+/// the host keeps their signs.
+static void canonicalizeNaNs(llvm::FPTruncInst &conversion) {
+  llvm::IRBuilder<> builder(&conversion);
+  llvm::Value *value = conversion.getOperand(0);
+  llvm::Value *nan = llvm::ConstantFP::get(
+      value->getType(),
+      llvm::APFloat(llvm::APFloat::IEEEsingle(), llvm::APInt(32, 0x7fffffff)));
+  conversion.setOperand(
+      0, builder.CreateSelect(builder.CreateFCmpUNO(value, value), nan, value));
+}
+
 llvm::Error Retargeter::rewrite(llvm::Function &function) {
   const llvm::DataLayout &layout = module.getDataLayout();
   llvm::SmallVector<llvm::Instruction *> work;
@@ -463,6 +475,11 @@ llvm::Error Retargeter::rewrite(llvm::Function &function) {
     } else if (auto *call = llvm::dyn_cast<llvm::CallInst>(instruction)) {
       if (llvm::Error error = rewriteCall(*call))
         return error;
+    } else if (auto *conversion =
+                   llvm::dyn_cast<llvm::FPTruncInst>(instruction)) {
+      if (conversion->getSrcTy()->getScalarType()->isFloatTy() &&
+          conversion->getDestTy()->getScalarType()->isBFloatTy())
+        canonicalizeNaNs(*conversion);
     }
   }
   return llvm::Error::success();
