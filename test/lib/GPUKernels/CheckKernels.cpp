@@ -3,9 +3,9 @@
 // Runs every kernel of a stage-4 module on the CPU and in the emulator, on the
 // same random inputs, and prints one line per kernel that compares the results.
 // Kernels without a dot must agree bitwise (all NaNs count as equal), dots
-// within a bound that depends on the type of the result. The emulator adds in
-// f32; a card's tensor cores may keep fewer bits, for which --samples writes a
-// second bound.
+// within a bound that depends on the types to which the result has been
+// rounded. The emulator adds in f32; a card's tensor cores may keep fewer bits,
+// for which --samples writes a second bound.
 //
 // With --samples=DIR nothing is emulated. DIR then gets the files that a
 // machine with a card needs to check and time the kernels (benchmarks/gpu):
@@ -164,6 +164,9 @@ struct KernelInfo {
   SmallVector<MemRefType> types;
   SmallVector<Access> accesses;
   bool hasDot = false;
+  /// How far each argument may differ from the CPU's, relative to the largest
+  /// number that it holds.
+  SmallVector<double> bounds;
   /// How a tensor core adds the dot: the fraction bits that it keeps, or 0 if
   /// it has no part in it, and the number of products of a sum.
   int coreBits = 0;
@@ -227,6 +230,69 @@ private:
 
 } // namespace
 
+/// Returns the distance of two adjacent numbers of a type, relative to the
+/// largest ones.
+static double distanceIn(FloatType format) {
+  return std::ldexp(1.0, 1 - static_cast<int>(APFloat::semanticsPrecision(
+                                 format.getFloatSemantics())));
+}
+
+/// Follows a dot's results through its kernel. Returns how coarsely each value
+/// and buffer that depends on them has been rounded since: where sums in
+/// another order round to adjacent numbers of a type, what follows differs by
+/// as much, whatever its own type.
+static DenseMap<Value, double> roundingsAfter(linalg::GenericOp dot,
+                                              KernelOp kernel) {
+  DenseMap<Value, double> roundings;
+  auto add = [&](Value value, double rounding) {
+    auto found = roundings.try_emplace(value, rounding).first;
+    found->second = std::max(found->second, rounding);
+  };
+  auto pass = [&](Value from, Value to) {
+    if (auto found = roundings.find(from); found != roundings.end())
+      add(to, found->second);
+  };
+  for (Value sums : dot.getDpsInits())
+    add(sums, 0);
+  kernel.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
+      for (OpOperand &operand : op->getOpOperands())
+        pass(operand.get(), generic.getMatchingBlockArgument(&operand));
+      return;
+    }
+    if (isa<linalg::YieldOp>(op)) {
+      auto generic = cast<linalg::GenericOp>(op->getParentOp());
+      for (auto [value, buffer] :
+           llvm::zip(op->getOperands(), generic.getDpsInits()))
+        pass(value, buffer);
+      return;
+    }
+    if (auto store = dyn_cast<memref::StoreOp>(op))
+      pass(store.getValue(), store.getMemRef());
+    for (Value result : op->getResults()) {
+      for (Value operand : op->getOperands())
+        pass(operand, result);
+      auto format = dyn_cast<FloatType>(getElementTypeOrSelf(result));
+      if (format && !format.isF32() && roundings.count(result))
+        add(result, distanceIn(format));
+    }
+  });
+  return roundings;
+}
+
+/// Returns how far each argument of a dot's kernel may differ from the CPU's,
+/// relative to the largest number that it holds.
+static SmallVector<double> boundsOf(linalg::GenericOp dot, KernelOp kernel) {
+  DenseMap<Value, double> roundings = roundingsAfter(dot, kernel);
+  SmallVector<double> bounds;
+  for (Value argument : kernel.getArguments()) {
+    auto format = dyn_cast<FloatType>(getElementTypeOrSelf(argument));
+    double stored = format && !format.isF32() ? distanceIn(format) : tolerance;
+    bounds.push_back(std::max(stored, roundings.lookup(argument)));
+  }
+  return bounds;
+}
+
 /// Describes how a tensor core adds the products of a dot. Hopper is known to
 /// keep 13 fraction bits of FP8 products; those of 16 bits have f32's 23.
 static void describeSums(linalg::GenericOp dot, KernelInfo &info) {
@@ -253,8 +319,10 @@ void Checker::collect(ModuleOp module) {
       info.types.push_back(cast<MemRefType>(type));
       info.accesses.push_back(kernel.getAccess(index));
     }
+    info.bounds.assign(info.types.size(), 0.0);
     if (linalg::GenericOp dot = contractionOf(kernel)) {
       info.hasDot = true;
+      info.bounds = boundsOf(dot, kernel);
       describeSums(dot, info);
     }
     kernels.push_back(info);
@@ -456,17 +524,6 @@ std::string Checker::runOnGPU(const KernelInfo &kernel,
   return "";
 }
 
-/// Returns how far a dot may differ from the CPU's, relative to the largest
-/// number of the result.
-static double boundOf(Type type) {
-  auto format = dyn_cast<FloatType>(type);
-  if (!format || format.isF32())
-    return tolerance;
-  // The distance of two adjacent numbers, relative to the largest ones.
-  return std::ldexp(1.0, 1 - static_cast<int>(APFloat::semanticsPrecision(
-                                 format.getFloatSemantics())));
-}
-
 /// Returns how far the sums of a tensor core may differ from exact ones,
 /// relative to the largest number of the result. For each instruction, a tensor
 /// core aligns the products (32 bytes along k) and the sum so far to the
@@ -506,8 +563,7 @@ bool Checker::checkKernel(const KernelInfo &kernel) {
         differing += difference.differing;
         elements += difference.elements;
         largest = std::max(largest, difference.largest);
-        if (difference.largest >
-            (kernel.hasDot ? boundOf(type.getElementType()) : 0.0))
+        if (difference.largest > (kernel.bounds[index]))
           problem += ("argument " + Twine(index) + " differs; ").str();
       }
     if (!kernel.hasDot && differing && problem.empty())
@@ -585,7 +641,7 @@ void Checker::writeSamples(const KernelInfo &kernel,
   runOnCPU(kernel, buffers);
   writeFile(kernel.name + ".in", blocks);
   writeFile(kernel.name + ".image", images[kernel.name]);
-  auto writeResult = [&](MemRefType type, const Bytes &bytes) {
+  auto writeResult = [&](MemRefType type, const Bytes &bytes, double bound) {
     Type element = type.getElementType();
     int64_t each = elementBytes(element), count = type.getNumElements();
     double scale = 0;
@@ -593,10 +649,9 @@ void Checker::writeSamples(const KernelInfo &kernel,
       if (double value = numberAt(bytes.data() + i * each, element);
           std::isfinite(value))
         scale = std::max(scale, std::abs(value));
-    json.attribute("bound", kernel.hasDot ? boundOf(element) * scale : 0.0);
+    json.attribute("bound", bound * scale);
     if (kernel.coreBits)
-      json.attribute("core_bound",
-                     (boundOf(element) + coreBoundOf(kernel)) * scale);
+      json.attribute("core_bound", (bound + coreBoundOf(kernel)) * scale);
     json.attributeArray("samples", [&] {
       for (int64_t i = 0; i < std::min(count, kSamples); ++i) {
         // The stride differs from those of rows and columns.
@@ -637,7 +692,7 @@ void Checker::writeSamples(const KernelInfo &kernel,
           json.attribute("bytes", static_cast<int64_t>(buffers[index].size()));
           json.attribute("element", elementBytes(type.getElementType()));
           if (kernel.accesses[index] != Access::Read)
-            writeResult(type, buffers[index]);
+            writeResult(type, buffers[index], kernel.bounds[index]);
         });
     });
   });
