@@ -1,5 +1,6 @@
 """Compiles a JAX function, or a module's text, to a step that runs in FP8."""
 
+import inspect
 import logging
 import math
 import os
@@ -63,6 +64,7 @@ def compile(
     threads: int = 0,
     compile_threads: int = 0,
     cache: bool = True,
+    **named: Any,
 ) -> Step:
     """Compiles a training step; returns a `Step`, which is called like the original.
 
@@ -73,6 +75,7 @@ def compile(
         (`jax.ShapeDtypeStruct`), in the function's trees. If the first result has the trees and types
         of the first argument, it replaces that argument; other replacements are found
         by data flow. For a module, none: its step takes and returns trees with the module's paths.
+    named: example arguments by name, as a call of the function gives them. (A name below is always that of an option.)
     recipe: a name (docs/Recipes.md), the path of a YAML file, an `fp8.recipe.Recipe`, or a dictionary with the keys of such a file; "none" leaves the step
         as it is.
     set: overrides of keys of the recipe, such as {"dgrad.gradient.format": "f8E4M3FN"}.
@@ -107,11 +110,11 @@ def compile(
     threads, compile_threads, zero = (arrays.count(*each) for each in (("threads", threads), ("compile_threads", compile_threads), ("zero", zero)))
     made = None
     if callable(step):
-        made = trees.JaxTrees(step, args)
+        made = trees.JaxTrees(step, args, named, _OPTIONS)
         text = made.text
         states = {**made.states, **states}
-    elif args:
-        raise TypeError(f"expected no example arguments for a module but got {len(args)}")
+    elif args or named:
+        raise TypeError(f"expected no example arguments for a module but got {len(args) or ', '.join(named)}")
     else:
         text = _text_of(step, "step")
     pairs = lambda given: [f"{key}={value}" for key, value in given.items()]
@@ -120,7 +123,7 @@ def compile(
                    zero=zero, global_amax=global_amax, loss_reduction=loss_reduction,
                    fail_on_fallback=fail_on_fallback, trace=trace, threads=compile_threads, run_threads=threads, cache=cache)  # fmt: skip
     if evaluate is not None:
-        options["eval"] = _evaluation_of(evaluate, args)
+        options["eval"] = _evaluation_of(evaluate, args, named)
     is_first = group is None or group.rank == 0
     recompile = lambda **more: _run(text, {**options, **more}, is_quiet=not is_first)
     try:
@@ -139,6 +142,10 @@ def compile(
     return Step(functions, made, threads, program, recompile)
 
 
+# What fp8.compile takes by name itself.
+_OPTIONS = frozenset(each.name for each in inspect.signature(compile).parameters.values() if each.kind is each.KEYWORD_ONLY)
+
+
 def _target_of(target):
     """Returns the options of the compiler for a target: a GPU's host is this CPU."""
     if target == "native":
@@ -153,10 +160,12 @@ def _mapping(name, given):
 
 
 def _expect_rows(made, error):
-    """Raises ValueError if a function does not compile because its last argument, the batch, is empty: no update follows from it."""
-    batch = [leaf for leaf in made.arguments if trees.root_of(leaf.path, made.roots) == made.roots[-1]] if made else []
-    if batch and all(0 in leaf.shape for leaf in batch):
-        raise ValueError(f"expected a batch with rows but got {batch[0].path}: {arrays.describe(batch[0].shape, batch[0].dtype)}") from error
+    """Raises ValueError if a function does not compile because its batch, the last argument or one that is given by name, is empty: no update
+    follows from it."""
+    for root in made.roots[-max(1, len(made.by_name)) :] if made else []:
+        batch = [leaf for leaf in made.arguments if trees.root_of(leaf.path, made.roots) == root]
+        if batch and all(0 in leaf.shape for leaf in batch):
+            raise ValueError(f"expected a batch with rows but got {batch[0].path}: {arrays.describe(batch[0].shape, batch[0].dtype)}") from error
 
 
 def _expect_loss(evaluation):
@@ -176,15 +185,15 @@ def _text_of(step, what):
     return pathlib.Path(step).read_text()
 
 
-def _evaluation_of(evaluate, args):
+def _evaluation_of(evaluate, args, named):
     """Returns the module of an evaluation."""
     if isinstance(evaluate, tuple):
-        evaluate, *args = evaluate
+        (evaluate, *args), named = evaluate, {}
     if not callable(evaluate):
         return _text_of(evaluate, "evaluate")
-    if not args:
+    if not args and not named:
         raise TypeError("expected example arguments with the evaluation of a module: evaluate=(function, state, batch)")
-    return trees.JaxTrees(evaluate, args).text
+    return trees.JaxTrees(evaluate, args, named, _OPTIONS).text
 
 
 def _run(text, options, is_quiet):

@@ -38,7 +38,7 @@ def trees_of(functions, rows=None):
     rows = rows or {part: [_row(row) for row in signature[part]] for part in ("arguments", "results")}
     leaves = ([trees.Leaf(row["path"], tuple(row["shape"]), arrays.dtype_called(row["dtype"]), row["key"]) for row in rows[part]] for part in ("arguments", "results"))
     states = {row["path"]: row["result"] for row in signature["arguments"] if row["result"]}
-    return trees.PathTrees(*leaves, states, rows.get("roots"), rows.get("empty"))
+    return trees.PathTrees(*leaves, states, rows.get("roots"), rows.get("empty"), rows.get("by_name", ()))
 
 
 _MLIR = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}

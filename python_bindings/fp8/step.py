@@ -51,14 +51,14 @@ class Step:
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Takes one step and returns what the function returns, with new state and NumPy metrics.
 
-        Arguments have the names of the function's parameters.
+        Arguments have the names of the function's parameters. Those whose examples were given by name, and have no other place, are given by name.
 
         Raises TypeError if the trees, shapes or types differ from the
         example arguments', RuntimeError if a later step has replaced the given
         state, BufferError if views of it are still alive, and RankError if
         another rank of the group has failed or does not answer.
         """
-        return self._take(in_places(self._trees.roots, args, named) if named else args, lambda memory: None)
+        return self._take(in_places(self._trees, args, named) if named or self._trees.by_name else args, lambda memory: None)
 
     def _take(self, args, begin):
         """Takes one step; `begin` is told the buffers of its state before."""
@@ -307,6 +307,7 @@ class Step:
         trees = {
             "fingerprint": self._text("fingerprint"),
             "roots": self._trees.roots,
+            "by_name": self._trees.by_name,
             "arguments": rows(self._trees.arguments),
             "results": rows(self._trees.results),
             "empty": self._trees.empty,

@@ -20,34 +20,60 @@ class Leaf(NamedTuple):
     key: str | None = None
 
 
-def _parameters(function, count):
-    """Returns the names of the parameters that take so many arguments, as JAX names them; None if the signature takes no such call, as
-    that which functools.wraps shows of a function with other parameters."""
+class _Call(NamedTuple):
+    """The arguments of a call, and the names that JAX has for them. Those that are given by name come last, in the order of their names."""
+
+    args: tuple
+    named: dict
+    roots: list
+
+    @property
+    def trees(self):
+        return (*self.args, *self.named.values())
+
+
+def _bound(function, args, named):
+    """Returns a call with the arguments in the places of the function's parameters, as far as they have some; None if its signature takes no such call,
+    as that which functools.wraps shows of a function with other parameters."""
     try:
         signature = inspect.signature(function)
-        signature.bind(*range(count))
+        bound = signature.bind(*args, **named)
     except (TypeError, ValueError):
         return None
-    names = []
+    roots, extra = [], ""
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            names += [f"{parameter.name}[{i}]" for i in range(count - len(names))]
-        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            names.append(parameter.name)
-    return names[:count]
+            roots += [f"{parameter.name}[{i}]" for i in range(len(bound.args) - len(roots))]
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            extra = parameter.name
+        elif parameter.kind is not parameter.KEYWORD_ONLY:
+            roots.append(parameter.name)
+    named = dict(sorted(bound.kwargs.items()))
+    by_name = [name if name in bound.arguments and name != extra else f"{extra}['{name}']" for name in named]
+    return _Call(bound.args, named, roots[: len(bound.args)] + by_name)
 
 
-def _misfit(function, count):
-    """Describes a call that neither a function nor its signature takes."""
+def _misfit(function, args, named, reserved):
+    """Describes a call that neither a function nor its signature takes. reserved: names that are options of fp8.compile."""
     name = getattr(function, "__name__", function)
     try:
         parameters = inspect.signature(function).parameters
     except ValueError:
-        return f"expected {name} to take {count} arguments"
-    named = [each.name for each in parameters.values() if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
-    if named:
-        return f"expected a function of arguments in their places but {name} takes {', '.join(named)} by name: compile one that gives {named[0]}={named[0]}"
-    return f"expected the arguments of {name} ({', '.join(parameters)}) but got {count}"
+        return f"expected {name} to take {len(args) + len(named)} arguments"
+    missing = [each.name for each in parameters.values() if each.kind is each.KEYWORD_ONLY and each.default is each.empty and each.name not in named]
+    if missing and missing[0] in reserved:
+        return f"expected other arguments of {name} than {missing[0]}, an option of fp8.compile: compile a function around it that gives {missing[0]} another name"
+    if missing:
+        return f"expected an example of {missing[0]}, which {name} takes by name: fp8.compile({name}, ..., {missing[0]}={missing[0]})"
+    unknown = [each for each in named if each not in parameters]
+    if unknown:
+        return f"expected options of fp8.compile or arguments of {name} ({', '.join(parameters)}) but got {unknown[0]}"
+    return f"expected the arguments of {name} ({', '.join(parameters)}) but got {_counted(args, named)}"
+
+
+def _counted(args, named):
+    """Describes how many arguments a call has, and which of them are given by name."""
+    return f"{len(args)} in their places and, by name, {', '.join(named)}" if named else f"{len(args)}"
 
 
 def _leaf(path, aval):
@@ -85,12 +111,12 @@ def paths(roots, trees, is_leaf=None):
             yield root + re.sub(r"<flat index (\d+)>", r"\1", jax.tree_util.keystr(path)), leaf
 
 
-def _lower(function, args):
+def _lower(function, call):
     import jax
 
     try:
         # An inner jit may drop unused arguments; this one keeps all.
-        return jax.jit(function, keep_unused=True).lower(*args)
+        return jax.jit(function, keep_unused=True).lower(*call.args, **call.named)
     except ValueError as error:
         if not str(error).startswith("Non-hashable static arguments"):
             raise
@@ -104,22 +130,24 @@ def _names(text, roots, args):
     return all(f'loc("{root}' in text for root, arg in zip(roots, args, strict=True) if root.isascii() and jax.tree.leaves(arg))
 
 
-def _traced(function, args):
-    """Returns the names of a function's arguments, its text, in which they have these names, and its outputs."""
-    # Those of a function with `*args`, where JAX does not use the parameters' names.
-    numbers, placed = [f"args[{i}]" for i in range(len(args))], lambda *args: function(*args)
-    names = _parameters(function, len(args))
-    _expect_arrays(names or numbers, args)
-    if names is not None:
-        lowered = _lower(function, args)
+def _traced(function, args, named, reserved):
+    """Returns a call of a function with its arguments' names, the function's text, in which they have these names, and its outputs."""
+    call = _bound(function, args, named)
+    if call is not None:
+        _expect_arrays(call.roots, call.trees)
+        lowered = _lower(function, call)
         text = lowered.as_text(debug_info=True)
-        if _names(text, names, args):
-            return names, text, lowered.out_info
+        if _names(text, call.roots, call.trees):
+            return call, text, lowered.out_info
+    # The names of a function with `*args, **kwargs`, where JAX does not use the parameters' names.
+    places, named = [f"args[{i}]" for i in range(len(args))], dict(sorted(named.items()))
+    call = _Call(args, named, places + [f"kwargs['{name}']" for name in named])
+    _expect_arrays(places, args)
     try:
-        lowered = _lower(placed, args)
+        lowered = _lower(lambda *args, **kwargs: function(*args, **kwargs), call)
     except TypeError as error:
-        raise TypeError(f"{_misfit(function, len(args))}: {error}") from error
-    return numbers, lowered.as_text(debug_info=True), lowered.out_info
+        raise TypeError(f"{_misfit(function, args, named, reserved)}: {error}") from error
+    return call, lowered.as_text(debug_info=True), lowered.out_info
 
 
 def _expect_arrays(roots, args):
@@ -132,11 +160,12 @@ def _expect_arrays(roots, args):
 class JaxTrees:
     """The arguments and results of a JAX function."""
 
-    def __init__(self, function, args):
+    def __init__(self, function, args, named=None, reserved=()):
+        """named: example arguments by name. reserved: names that such arguments cannot have."""
         import jax
 
-        args = jax.tree.map(_example, tuple(args))
-        self.roots, self.text, outputs = _traced(function, args)
+        call, self.text, outputs = _traced(function, *jax.tree.map(_example, (tuple(args), named or {})), reserved)
+        args, self.roots, self.by_name = call.trees, call.roots, list(call.named)
         self.structure = jax.tree.structure(args)
         self.arguments = [_leaf(path, aval) for path, aval in paths(self.roots, jax.eval_shape(lambda *a: a, *args))]
         self.outputs = jax.tree.structure(outputs)
@@ -219,11 +248,14 @@ def arguments_of(batch, root, leaves):
     return (batch,) if [path for path, _ in named(root, batch)] == leaves else tuple(batch)
 
 
-def in_places(roots, args, named):
-    """Returns the arguments of a call, of which some may be named, in their places."""
-    rest = roots[len(args) :]
-    if sorted(rest) != sorted(named):
-        raise TypeError(f"expected {len(roots)} arguments ({', '.join(roots)}) but got {len(args)} in their places and, by name, {', '.join(named)}")
+def in_places(trees, args, named):
+    """Returns the arguments of a call, of which some are named, in the order of the step's."""
+    places = len(trees.roots) - len(trees.by_name)
+    names = trees.roots[:places] + trees.by_name
+    rest = names[len(args) :]
+    if len(args) > places or sorted(rest) != sorted(named):
+        shown = trees.roots[:places] + [f"{name}=" for name in trees.by_name]
+        raise TypeError(f"expected {len(names)} arguments ({', '.join(shown)}) but got {_counted(args, named)}")
     return (*args, *(named[name] for name in rest))
 
 
@@ -268,9 +300,10 @@ class PathTrees:
     other results in dictionaries, lists and tuples according to their paths.
     """
 
-    def __init__(self, arguments, results, states, roots=None, empty=None):
-        """empty: {place in the returned tuple: what has no leaves there, None or a container}."""
-        self.arguments, self.results, self.states = arguments, results, states
+    def __init__(self, arguments, results, states, roots=None, empty=None, by_name=()):
+        """empty: {place in the returned tuple: what has no leaves there, None or a container}. by_name: the names of the last arguments, if a call
+        gives them by name."""
+        self.arguments, self.results, self.states, self.by_name = arguments, results, states, list(by_name)
         self.empty = {int(place): value for place, value in (empty or {}).items()}
         self.roots = roots or roots_of(leaf.path for leaf in arguments)
         self.structure = None

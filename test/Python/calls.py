@@ -176,8 +176,50 @@ class Numbers(unittest.TestCase):
         one = jax.pmap(lambda state, batch: step(state, batch)[0])
         with self.assertRaisesRegex(fp8.CompileError, "no loss found"):
             fp8.compile(one, *jax.tree.map(lambda x: x[None], (state, batch)))
-        with self.assertRaisesRegex(TypeError, "takes batch by name: compile one that gives batch=batch"):
-            fp8.compile(lambda state, *, batch: step(state, batch), state, batch)
+
+    def test_examples_by_name(self):
+        """They go to the places of their parameters, as in a call of a jitted function; a parameter without a place is given by name."""
+
+        def step(params, state=None, *, batch, rate=0.1, **more):
+            loss, gradient = jax.value_and_grad(lambda w: jnp.mean((batch["x"] @ w) ** 2))(params)
+            return params - rate * gradient * more.get("scale", 1), {"loss": loss, "state": state}
+
+        w, x, state, rate, scale = np.ones((32, 32), np.float32), {"x": np.ones((8, 32), np.float32)}, np.ones(2, np.float32), np.float32(0.5), np.float32(2)
+        placed = lambda params, state, batch: step(params, state, batch=batch)
+        for function, args, named, paths in (
+            (placed, (w, state), {"batch": x}, ["params", "state", "batch['x']"]),
+            (placed, (), {"batch": x, "params": w, "state": state}, ["params", "state", "batch['x']"]),
+            (step, (w, state), {"rate": rate, "batch": x}, ["params", "state", "batch['x']", "rate"]),
+            (jax.jit(step), (w,), {"scale": scale, "batch": x}, ["params", "batch['x']", "more['scale']"]),
+            (
+                functools.wraps(placed)(lambda *a, **k: step(*a, **k)),
+                (w, state),
+                {"batch": x, "rate": rate},
+                ["args[0]", "args[1]", "kwargs['batch']['x']", "kwargs['rate']"],
+            ),
+        ):
+            with self.subTest(paths), tempfile.TemporaryDirectory() as folder:
+                compiled = fp8.compile(function, *args, **named, recipe="none")
+                self.assertEqual([row["path"] for row in compiled.signature["arguments"]], paths)
+                compiled.save(folder)
+                for step8 in (compiled, fp8.load(folder)):
+                    got, metrics = step8(*args, **named)
+                    want, expected = function(*args, **named)
+                    self.assertEqual(metrics["loss"], expected["loss"])
+                    np.testing.assert_allclose(got, want, rtol=1e-6)
+        step8 = fp8.compile(step, w, state, batch=x, rate=rate, recipe="none")
+        with self.assertRaisesRegex(TypeError, r"expected 4 arguments \(params, state, batch=, rate=\) but got 4$"):
+            step8(w, state, x, rate)
+        for function, named, text in (
+            (step, {}, r"expected an example of batch, which step takes by name: fp8.compile\(step, ..., batch=batch\)"),
+            (placed, {"state": state, "batch": x, "recpie": 3}, r"expected options of fp8.compile or arguments of <lambda> \(params, state, batch\) but got recpie"),
+            (placed, {"state": state}, r"expected the arguments of <lambda> \(params, state, batch\) but got 1 in their places and, by name, state"),
+            (lambda params, *, target: params, {"target": "native"}, "expected other arguments of <lambda> than target, an option of fp8.compile: compile a function around it"),
+        ):
+            with self.assertRaisesRegex(TypeError, text):
+                fp8.compile(function, w, **named)
+        with self.assertRaisesRegex(TypeError, "expected no example arguments for a module but got batch"):
+            fp8.compile("module {\n}", batch=x)
 
     def test_shapes_are_enough_to_compile(self):
         state, batch = steps.state("keyed"), steps.batch()
