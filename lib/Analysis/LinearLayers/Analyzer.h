@@ -99,6 +99,7 @@ struct Analyzer {
   bool isBatchOfScores(Value value, int64_t dim) const;
   bool mixesHeads(stablehlo::DotGeneralOp dot, unsigned activation) const;
   void classifyWithWeight(unsigned index);
+  void explainRepeatedWeights();
   Layer makeLayer(unsigned index, const WeightDot &own);
   void classifyWithoutWeight(unsigned index);
   /// A dot from which an operand of another one follows without dots in

@@ -205,6 +205,7 @@ void Analyzer::run() {
   collectDots();
   classifyForwardAndBackward();
   findSoftmaxes();
+  explainRepeatedWeights();
   findHeads();
   dropChoices();
   assignLayers();

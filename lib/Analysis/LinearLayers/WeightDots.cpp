@@ -195,8 +195,11 @@ void Analyzer::classifyWithWeight(unsigned index) {
   }
   if (!forward && same.empty()) {
     info.role = DotRole::Other;
-    info.why = "not a linear layer: reads a parameter, but not in the forward "
-               "pass, nor as the weight of a layer";
+    info.why = updateSlice.contains(info.dot)
+                   ? "not a linear layer: reads a parameter, but not in the "
+                     "forward pass, nor as the weight of a layer"
+                   : "not a linear layer: neither the loss nor an update of "
+                     "parameters follows from it, as from a validation";
     return;
   }
 
@@ -234,4 +237,46 @@ Layer Analyzer::makeLayer(unsigned index, const WeightDot &own) {
   layer.weightShape =
       llvm::to_vector(cast<RankedTensorType>(own.weight.getType()).getShape());
   return layer;
+}
+
+/// Explains the batched products of layers whose weight is repeated for each
+/// example, as `vmap` does where `lax.cond` reads it. (Where it is read by the
+/// scores of an attention, it is learned queries.)
+void Analyzer::explainRepeatedWeights() {
+  DenseSet<unsigned> activations;
+  auto getRoot = [&](Operation *dot, unsigned index) {
+    return views.getSameElements(dot->getOperand(index), dot).back();
+  };
+  auto explain = [&](unsigned index) {
+    auto dot = cast<stablehlo::DotGeneralOp>(dots[index].dot);
+    auto dims = dot.getDotDimensionNumbers();
+    for (auto [i, batch] : {std::pair(0, dims.getLhsBatchingDimensions()),
+                            std::pair(1, dims.getRhsBatchingDimensions())}) {
+      Value operand = dot->getOperand(i);
+      Value weight = views.getViewRoot(operand, dot);
+      if (origins.get(weight) != Origin::Weight ||
+          !isRepeatedInBatch(operand, batch, dot))
+        continue;
+      dots[index].role = DotRole::Other;
+      dots[index].layer = getPath(origins.getParameter(weight));
+      dots[index].why = "not a linear layer: its weight is repeated in the "
+                        "batch, as vmap does for lax.cond";
+      activations.insert(numbers.get(getRoot(dot, 1 - i)));
+      return;
+    }
+  };
+  auto explainGradient = [&](unsigned index) {
+    DotInfo &info = dots[index];
+    if (info.role != DotRole::Attention || inForwardPass(info.dot) ||
+        llvm::none_of(ArrayRef{0, 1}, [&](unsigned i) {
+          return activations.contains(numbers.get(getRoot(info.dot, i)));
+        }))
+      return;
+    info.role = DotRole::Other;
+    info.why = "not a linear layer: a weight gradient of each example";
+  };
+  auto others = llvm::make_filter_range(
+      batched, [&](unsigned index) { return !dots[index].ofSoftmax; });
+  llvm::for_each(others, explain);
+  llvm::for_each(others, explainGradient);
 }
