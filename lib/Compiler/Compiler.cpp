@@ -114,7 +114,7 @@ static LogicalResult quantize(ModuleOp module, const CompileOptions &options,
       [&](OpPassManager &pm) {
         buildQuantizePipeline(pm, quantize, &verdicts);
       },
-      StageInput::Step);
+      StageInput::ImportedStep);
 }
 
 /// Compiles the functions that export and import the parameters of the step in

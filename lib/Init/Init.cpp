@@ -28,13 +28,19 @@
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Pipelines/Quantize.h"
+#include "fp8/Support/InternalErrors.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 
 // Nothing but this file registers passes, so that no other one has to compile
-// the code that does.
+// the code that does. The code that TableGen makes registers them as ours.
+namespace mlir {
+using fp8::registerOwnPass;
+} // namespace mlir
+#define registerPass registerOwnPass
+
 namespace mlir::stablehlo {
 #define GEN_PASS_REGISTRATION
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h.inc"
@@ -58,6 +64,8 @@ namespace mlir::fp8 {
 #define GEN_PASS_REGISTRATION
 #include "fp8/Kernels/Passes.h.inc"
 } // namespace mlir::fp8
+
+#undef registerPass
 
 using namespace mlir;
 

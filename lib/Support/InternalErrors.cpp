@@ -7,6 +7,7 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <mutex>
@@ -33,19 +34,31 @@ static std::string getVerifierError(Operation *op) {
   return first;
 }
 
-/// Returns whether a pass is one of fp8's, judging by its name.
-static bool isOurs(StringRef pass) {
-  for (StringRef prefix : {"fp8-", "stablehlo-", "convert-fp8-",
-                           "convert-stablehlo-", "test-fp8-"})
-    if (pass.starts_with(prefix))
-      return true;
-  return false;
+namespace {
+/// The types of the passes that are registered as ours.
+struct OwnPasses {
+  std::mutex mutex;
+  DenseSet<TypeID> types;
+};
+} // namespace
+
+static OwnPasses &ownPasses() {
+  static OwnPasses passes;
+  return passes;
 }
 
-/// Returns whether a pass checks the result of the passes before it. The first
-/// stage's check is about the user's step instead.
-static bool isCheck(StringRef pass) {
-  return pass.starts_with("fp8-verify-") && pass != "fp8-verify-import";
+void fp8::registerOwnPass(
+    const std::function<std::unique_ptr<Pass>()> &allocate) {
+  registerPass(allocate);
+  OwnPasses &own = ownPasses();
+  std::lock_guard<std::mutex> lock(own.mutex);
+  own.types.insert(allocate()->getTypeID());
+}
+
+static bool isOurs(const Pass &pass) {
+  OwnPasses &own = ownPasses();
+  std::lock_guard<std::mutex> lock(own.mutex);
+  return own.types.contains(pass.getTypeID());
 }
 
 /// The mark of a refusal, in the metadata of its diagnostic.
@@ -79,8 +92,10 @@ namespace {
 class InternalErrors : public PassInstrumentation {
 public:
   /// An empty stage stands for a pipeline that a user has composed.
-  InternalErrors(MLIRContext *context, StringRef stage, StageInput input)
-      : stage(stage), input(input),
+  /// The check ends a stage whose other passes may refuse the step.
+  InternalErrors(MLIRContext *context, StringRef stage, StageInput input,
+                 const Pass *check)
+      : stage(stage), input(input), check(check),
         handler(context, [this](Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
             std::lock_guard<std::mutex> lock(mutex);
@@ -107,6 +122,8 @@ private:
       return;
     hasFailed = true;
     pass = failed->getArgument().str();
+    isOwn = isOurs(*failed);
+    isCheck = failed == check;
     broken = std::move(error);
   }
 
@@ -116,9 +133,9 @@ private:
     bool isVerifiers = !broken.empty() && llvm::is_contained(errors, broken);
     if (isReported || isRefused)
       return;
-    if (stage.empty() ? !(isVerifiers && isOurs(pass))
-                      : !(isVerifiers || isCheck(pass) ||
-                          input == StageInput::CompilersOwn))
+    if (stage.empty()
+            ? !(isVerifiers && isOwn)
+            : !(isVerifiers || isCheck || input == StageInput::CompilersOwn))
       return;
     isReported = true;
     if (!stage.empty()) {
@@ -133,11 +150,13 @@ private:
 
   std::string stage;
   StageInput input;
+  const Pass *check;
   std::mutex mutex;
   std::vector<std::string> errors; ///< All emitted errors.
   /// The first pass that failed, and the verifier's first error about its
   /// result.
   std::string pass, broken;
+  bool isOwn = false, isCheck = false;
   bool hasFailed = false, isReported = false;
   bool isRefused = false; ///< An error is a refusal.
   ScopedDiagnosticHandler handler;
@@ -153,8 +172,10 @@ LogicalResult fp8::verifyStage(Operation *op, StringRef stage) {
 
 void fp8::labelInternalErrors(PassManager &pm, StringRef stage,
                               StageInput input) {
+  bool endsWithCheck = input == StageInput::ImportedStep && !pm.empty();
+  const Pass *check = endsWithCheck ? &*std::prev(pm.end()) : nullptr;
   pm.addInstrumentation(
-      std::make_unique<InternalErrors>(pm.getContext(), stage, input));
+      std::make_unique<InternalErrors>(pm.getContext(), stage, input, check));
 }
 
 void fp8::labelInternalErrors(PassManager &pm) {

@@ -20,7 +20,8 @@ enum class Fault {
   BreaksIR,
   RefusesInput,
   RefusesInputAndBreaksIR,
-  RefusesStep
+  RefusesStep,
+  FailsCheck
 };
 
 struct FaultyPass : PassWrapper<FaultyPass, OperationPass<func::FuncOp>> {
@@ -47,6 +48,15 @@ struct FaultyPass : PassWrapper<FaultyPass, OperationPass<func::FuncOp>> {
   StringRef argument;
 };
 
+/// The check at the end of a stage, which finds a mistake.
+struct FailingCheck : PassWrapper<FailingCheck, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FailingCheck)
+  void runOnOperation() override {
+    getOperation().emitError("expected another result");
+    signalPassFailure();
+  }
+};
+
 /// Returns the errors of running such a pass on two functions, in a stage or,
 /// without one, in a plain pipeline.
 std::vector<std::string> run(Fault fault, StringRef argument = "faulty",
@@ -63,6 +73,8 @@ std::vector<std::string> run(Fault fault, StringRef argument = "faulty",
   });
   PassManager pm(&context);
   pm.addNestedPass<func::FuncOp>(std::make_unique<FaultyPass>(fault, argument));
+  if (fault == Fault::FailsCheck)
+    pm.addPass(std::make_unique<FailingCheck>());
   if (stage.empty())
     fp8::labelInternalErrors(pm);
   else
@@ -91,11 +103,13 @@ TEST(InternalErrors, TheVerifiersAreOurs) {
 TEST(InternalErrors, ThoseOfAPassAreTheUsers) {
   EXPECT_FALSE(isInternal(run(Fault::RefusesInput)));
   EXPECT_FALSE(isInternal(run(Fault::RefusesInputAndBreaksIR)));
-  EXPECT_FALSE(isInternal(run(Fault::RefusesInput, "fp8-verify-import")));
 }
 
 TEST(InternalErrors, ThoseOfAStagesCheckAreOurs) {
-  EXPECT_TRUE(isInternal(run(Fault::RefusesInput, "fp8-verify-scheduled")));
+  constexpr auto imported = fp8::StageInput::ImportedStep;
+  EXPECT_TRUE(isInternal(run(Fault::FailsCheck, "faulty", "fp8", imported)));
+  // The check of the first stage is about the step.
+  EXPECT_FALSE(isInternal(run(Fault::FailsCheck)));
 }
 
 TEST(InternalErrors, ThoseOfALaterStageAreOurs) {
@@ -113,15 +127,15 @@ TEST(InternalErrors, ThoseOfALaterStageAreOurs) {
 }
 
 TEST(InternalErrors, AloneOnlyTheVerifiersAfterOurPassesAreOurs) {
-  std::vector<std::string> errors = run(Fault::BreaksIR, "fp8-faulty", "");
+  EXPECT_FALSE(isInternal(run(Fault::BreaksIR, "fp8-faulty", "")));
+  fp8::registerOwnPass(
+      [] { return std::make_unique<FaultyPass>(Fault::None, "faulty"); });
+  std::vector<std::string> errors = run(Fault::BreaksIR, "faulty", "");
   EXPECT_TRUE(isInternal(errors));
-  EXPECT_NE(errors.back().find("pass 'fp8-faulty' made this"),
-            std::string::npos);
-  EXPECT_FALSE(isInternal(run(Fault::BreaksIR, "faulty", "")));
-  EXPECT_FALSE(isInternal(run(Fault::RefusesInput, "fp8-faulty", "")));
-  EXPECT_FALSE(
-      isInternal(run(Fault::RefusesInputAndBreaksIR, "fp8-faulty", "")));
-  EXPECT_FALSE(isInternal(run(Fault::RefusesInput, "fp8-verify-lowered", "")));
+  EXPECT_NE(errors.back().find("pass 'faulty' made this"), std::string::npos);
+  EXPECT_FALSE(isInternal(run(Fault::RefusesInput, "faulty", "")));
+  EXPECT_FALSE(isInternal(run(Fault::RefusesInputAndBreaksIR, "faulty", "")));
+  EXPECT_FALSE(isInternal(run(Fault::FailsCheck, "faulty", "")));
 }
 
 TEST(InternalErrors, AStageIsVerifiedAtItsEnd) {

@@ -14,14 +14,22 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/LLVM.h"
 
+#include <functional>
+#include <memory>
+
 namespace mlir {
 class Operation;
+class Pass;
 class PassManager;
 
 namespace fp8 {
 
-/// Whether the passes of a stage may refuse the user's step.
-enum class StageInput { Step, CompilersOwn };
+/// Which passes of a stage may refuse the user's step: all of them, all but the
+/// last one, which checks what the others have made of it, or none.
+enum class StageInput { Step, ImportedStep, CompilersOwn };
+
+/// Registers a pass as one of ours: its mistakes are fp8's.
+void registerOwnPass(const std::function<std::unique_ptr<Pass>()> &allocate);
 
 /// Emits an error about what the user's step asks for, which is not the
 /// compiler's mistake in any stage.
@@ -40,8 +48,8 @@ void labelInternalErrors(PassManager &pm, StringRef stage,
 LogicalResult verifyStage(Operation *op, StringRef stage);
 
 /// Does the same for a pipeline that a user has composed: only an error of the
-/// verifier after a pass of ours is the compiler's mistake. Other passes may
-/// come from plugins, and a check may run on any IR.
+/// verifier after a pass of ours (`registerOwnPass`) is the compiler's mistake.
+/// Other passes may come from plugins, and a check may run on any IR.
 void labelInternalErrors(PassManager &pm);
 
 } // namespace fp8

@@ -9,6 +9,7 @@
 #include "TestPasses.h"
 
 #include "fp8/Codegen/Contraction.h"
+#include "fp8/Support/InternalErrors.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -244,5 +245,5 @@ struct TestContraction
 } // namespace
 
 void mlir::fp8::test::registerTestContractionPass() {
-  PassRegistration<TestContraction>();
+  fp8::registerOwnPass([] { return std::make_unique<TestContraction>(); });
 }

@@ -2,9 +2,10 @@
 
 #include "TestPasses.h"
 
+#include "fp8/Support/InternalErrors.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassRegistry.h"
 
 using namespace mlir;
 
@@ -40,5 +41,5 @@ struct TestBreakFunction
 } // namespace
 
 void mlir::fp8::test::registerTestInternalErrorsPass() {
-  PassRegistration<TestBreakFunction>();
+  fp8::registerOwnPass([] { return std::make_unique<TestBreakFunction>(); });
 }
