@@ -516,7 +516,7 @@ FailureOr<Signature> SignatureAnalyzer::run() {
     findOtherArgs();
     if (!options.initialValues.empty())
       readInitialValues();
-    if (failed(checkFrozen()))
+    if (failed(checkFrozen()) || failed(checkTypesOfTrees()))
       return failure();
     findOtherResults();
   } else {

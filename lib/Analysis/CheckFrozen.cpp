@@ -1,21 +1,29 @@
 //===- CheckFrozen.cpp - Frozen arguments that may be state ---------------===//
+//
+// A guess that an argument does not change must not be silent if the step seems
+// to return its next value.
+//
+//===----------------------------------------------------------------------===//
 
 #include "SignatureAnalyzer.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
 
+/// Returns true if a key is a position in a tuple or list.
+static bool isNumber(StringRef key) {
+  return key.consume_front("[") && key.consume_back("]") && !key.empty() &&
+         llvm::all_of(key, llvm::isDigit);
+}
+
 /// Returns true if names show that `result` is not the next value of `arg`. A
 /// result of a tuple has a position, but no name; then only the path of an
 /// array that is part of a tree is another one.
 bool SignatureAnalyzer::areToldApart(unsigned arg, unsigned result) const {
   std::string last = splitTreePath(signature.results[result].path).back();
-  StringRef key = last;
-  bool isNumbered = key.consume_front("[") && key.consume_back("]") &&
-                    !key.empty() && llvm::all_of(key, llvm::isDigit);
   bool isWhole = isScalar(signature.args[arg].type) ||
                  splitTreePath(signature.args[arg].path).size() == 1;
-  return argsAreNamed && resultsAreNamed && !(isWhole && isNumbered);
+  return argsAreNamed && resultsAreNamed && !(isWhole && isNumber(last));
 }
 
 /// Reports arguments that are taken for frozen or constant although the step
@@ -60,6 +68,68 @@ LogicalResult SignatureAnalyzer::checkFrozen() {
     if (!argsAreNamed || !resultsAreNamed)
       diag << ", or export with debug_info=True, which has names";
     return diag;
+  }
+  return success();
+}
+
+/// Returns the paths of the results that replace trees of state, with the root
+/// of each tree: if `p['w']` is replaced by `result[0]['w']`, that is `p` with
+/// `result[0]`.
+std::set<std::pair<std::string, std::string>>
+SignatureAnalyzer::findTreePlaces() const {
+  std::set<std::pair<std::string, std::string>> places;
+  for (const SignatureArg &arg : signature.args) {
+    if (!resultOfArg[arg.index])
+      continue;
+    StringRef root = rootOf(arg.path),
+              keys = StringRef(arg.path).substr(root.size());
+    StringRef place = signature.results[*resultOfArg[arg.index]].path;
+    if (!keys.empty() && place.consume_back(keys) && !place.empty())
+      places.insert({root.str(), place.str()});
+  }
+  return places;
+}
+
+/// Returns the result at the place of an argument in the next value of its
+/// tree. In a tuple of all results the places of metrics are those of other
+/// arguments by chance.
+const SignatureResult *
+SignatureAnalyzer::findNextOfTree(const SignatureArg &arg,
+                                  StringRef place) const {
+  StringRef keys = StringRef(arg.path).substr(rootOf(arg.path).size());
+  if (keys.empty() || (isNumber(keys) && splitTreePath(place).size() == 1))
+    return nullptr;
+  auto isNext = [&](const SignatureResult &result) {
+    return !argOfResult[result.index] && (!loss || *loss != result.index) &&
+           result.type != arg.type && result.path == (place + keys).str();
+  };
+  auto next = llvm::find_if(signature.results, isNext);
+  return next == signature.results.end() ? nullptr : &*next;
+}
+
+/// Reports arguments whose place in the next value of their tree has a value of
+/// another type, such as a count that became a float: the step would keep their
+/// first value for ever.
+LogicalResult SignatureAnalyzer::checkTypesOfTrees() {
+  if (!argsAreNamed || !resultsAreNamed)
+    return success();
+  auto places = findTreePlaces();
+  for (const SignatureArg &arg : signature.args) {
+    if (resultOfArg[arg.index] || forcedRoles.count(arg.index))
+      continue;
+    for (auto &[root, place] : places) {
+      if (root != rootOf(arg.path))
+        continue;
+      if (const SignatureResult *next = findNextOfTree(arg, place))
+        return emitError(func.getLoc())
+               << "expected " << next->path << ", in the place of '" << arg.path
+               << "', to be " << arg.type << " but got " << next->type
+               << "; return it as that type, or choose with the option 'roles' "
+               << "(fp8-run: --role " << arg.path << "="
+               << (isFloat(arg.type) && !isScalar(arg.type) ? "frozen"
+                                                            : "constant")
+               << ") if it does not change";
+    }
   }
   return success();
 }

@@ -139,6 +139,10 @@ private:
   void pairInitialTrees();
   void pairByPlace();
   LogicalResult checkFrozen();
+  std::set<std::pair<std::string, std::string>> findTreePlaces() const;
+  const SignatureResult *findNextOfTree(const SignatureArg &arg,
+                                        StringRef place) const;
+  LogicalResult checkTypesOfTrees();
   bool areToldApart(unsigned arg, unsigned result) const;
   bool mayReplaceScalar(unsigned arg, unsigned result);
   bool isComparedWith(Value scalar, Value other);
