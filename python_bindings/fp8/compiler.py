@@ -83,7 +83,7 @@ def compile(
     states: {path of an argument: path of the result that replaces it}, likewise.
     loss: the path of the loss, if it is not found.
     entry: for a module with several public functions, the one to compile.
-    target: "native", a CPU as for `fp8-run --target-cpu`, or "nvptx:GPU" as for `fp8-run --target`, such as "nvptx:sm_90a" (docs/GPU.md): the GPU then
+    target: "native" (or "cpu"), a CPU as for `fp8-run --target-cpu`, or "nvptx:GPU" as for `fp8-run --target`, such as "nvptx:sm_90a" (docs/GPU.md): the GPU then
         runs the step and has its state. Without that GPU such a step can still be saved.
     gpu_image: the form of a GPU's kernels, "cubin" or "ptx"; None: "cubin" if CUDA's assembler is found.
     group: the ranks that run the step together, each with its own rows of the batch (docs/Ranks.md): all compile the same step, rank 0 first, and
@@ -148,9 +148,9 @@ _OPTIONS = frozenset(each.name for each in inspect.signature(compile).parameters
 
 def _target_of(target):
     """Returns the options of the compiler for a target: a GPU's host is this CPU."""
-    if target == "native":
+    if target in ("native", "cpu"):
         return {}
-    return {"target" if target.startswith("nvptx:") else "target_cpu": target}
+    return {"target" if target.startswith("nvptx") else "target_cpu": target}
 
 
 def _mapping(name, given):

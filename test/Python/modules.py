@@ -185,6 +185,11 @@ class Facts(unittest.TestCase):
         self.assertEqual(one.recipe, two.recipe)
         with self.assertRaisesRegex(fp8.CompileError, "but got 'pentium-of-1993'"):
             fp8.compile(steps.tupled, self.state, self.batch, target="pentium-of-1993")
+        with self.assertRaisesRegex(fp8.CompileError, "but got 'gpu'; a GPU is a target of its own, such as nvptx:sm_90a"):
+            fp8.compile(steps.tupled, self.state, self.batch, target="gpu")
+        with self.assertRaisesRegex(fp8.CompileError, "expected a target of cpu or nvptx:GPU .* but got 'nvptx'"):
+            fp8.compile(steps.tupled, self.state, self.batch, target="nvptx")
+        self.assertTrue(fp8.compile(steps.tupled, self.state, self.batch, target="cpu").verdicts)
         with jax.enable_x64(True):
             wide = jax.tree.map(lambda x: x.astype(np.float64) if x.dtype == np.float32 else x, (self.state, self.batch))
             with self.assertRaisesRegex(fp8.CompileError, "steps.py:\\d+:\\d+: .*expected lhs of f32, bf16 or f16 but got f64"):

@@ -117,7 +117,7 @@ llvm::Expected<CodeTarget> fp8::findTarget(StringRef cpu) {
   return llvm::createStringError(
       "expected 'native' or a CPU that LLVM knows (x86-64-v2, x86-64-v3, "
       "x86-64-v4, znver4, sapphirerapids, neoverse-v2, ...) but got '" +
-      cpu + "'");
+      cpu + "'; a GPU is a target of its own, such as nvptx:sm_90a");
 }
 
 llvm::Expected<CPUTargetAttr> fp8::makeCPUTarget(MLIRContext *context,
