@@ -66,58 +66,67 @@ static bool takeWord(std::string &text, const std::string &word) {
   return true;
 }
 
+static Error malformed(const std::string &rule, const std::string &what) {
+  return {FP8_ERROR_INVALID,
+          str("alarm '", rule, "': ", what, "; expected ", kForm)};
+}
+
+/// Parses "0.5" or "3x median(50)".
+static void parseLimit(const std::string &value, AlarmRule &rule,
+                       const std::string &text) {
+  std::string rest = value;
+  double median = 0;
+  if (!takeNumber(rest, rule.threshold))
+    throw malformed(text, str("expected a number but got '", value, "'"));
+  if (rest.empty())
+    return;
+  if (!takeWord(rest, "x") || !takeWord(rest, "median") ||
+      !takeWord(rest, "(") || !takeNumber(rest, median) ||
+      !takeWord(rest, ")") || !rest.empty())
+    throw malformed(text,
+                    str("expected a number or a multiple of a median but got '",
+                        value, "'"));
+  if (median != std::floor(median) || median < 1 || median > 1e6)
+    throw malformed(
+        text,
+        str("expected a median of 1 to 1000000 steps but got '", value, "'"));
+  rule.medianOf = static_cast<int64_t>(median);
+}
+
+static fp8_alarm_action parseAction(const std::string &action,
+                                    const std::string &text) {
+  if (action == "warn")
+    return FP8_ALARM_WARN;
+  if (action == "stop")
+    return FP8_ALARM_STOP;
+  if (action == "skip")
+    return FP8_ALARM_SKIP;
+  throw malformed(text, str("there is no action '", action, "'"));
+}
+
 AlarmRule parseAlarm(const std::string &text) {
-  auto fail = [&](const std::string &what) -> Error {
-    return Error(FP8_ERROR_INVALID,
-                 str("alarm '", text, "': ", what, "; expected ", kForm));
-  };
   AlarmRule rule;
   rule.text = trimmed(text);
   size_t sign = findOutside(text, "<>");
   if (sign == std::string::npos)
-    throw fail("there is no > and no <");
+    throw malformed(text, "there is no > and no <");
   size_t colon = findOutside(text, ":", sign);
   if (colon == std::string::npos)
-    throw fail("there is no : before an action");
+    throw malformed(text, "there is no : before an action");
   size_t at = findOutside(text, "@");
   if (at > sign)
     at = sign;
   rule.metric = trimmed(text.substr(0, at));
   if (rule.metric.empty())
-    throw fail("there is no metric");
+    throw malformed(text, "there is no metric");
   if (at != sign) {
     rule.tensors = trimmed(text.substr(at + 1, sign - at - 1));
     if (rule.tensors.empty())
-      throw fail("there is no path after @");
+      throw malformed(text, "there is no path after @");
   }
   rule.below = text[sign] == '<';
-
-  std::string value = trimmed(text.substr(sign + 1, colon - sign - 1));
-  std::string rest = value;
-  double median = 0;
-  if (!takeNumber(rest, rule.threshold))
-    throw fail(str("expected a number but got '", value, "'"));
-  if (!rest.empty()) {
-    if (!takeWord(rest, "x") || !takeWord(rest, "median") ||
-        !takeWord(rest, "(") || !takeNumber(rest, median) ||
-        !takeWord(rest, ")") || !rest.empty())
-      throw fail(str("expected a number or a multiple of a median but got '",
-                     value, "'"));
-    if (median != std::floor(median) || median < 1 || median > 1e6)
-      throw fail(
-          str("expected a median of 1 to 1000000 steps but got '", value, "'"));
-    rule.medianOf = static_cast<int64_t>(median);
-  }
-
-  std::string action = trimmed(text.substr(colon + 1));
-  if (action == "warn")
-    rule.action = FP8_ALARM_WARN;
-  else if (action == "stop")
-    rule.action = FP8_ALARM_STOP;
-  else if (action == "skip")
-    rule.action = FP8_ALARM_SKIP;
-  else
-    throw fail(str("there is no action '", action, "'"));
+  parseLimit(trimmed(text.substr(sign + 1, colon - sign - 1)), rule, text);
+  rule.action = parseAction(trimmed(text.substr(colon + 1)), text);
   return rule;
 }
 
@@ -145,36 +154,12 @@ static std::string listText(const std::vector<std::string> &names) {
   return text.empty() ? "none" : text;
 }
 
-void Alarms::resolve(Rule &rule) const {
-  auto fail = [&](const std::string &what) -> Error {
-    return Error(FP8_ERROR_INVALID, str("alarm '", rule.text, "': ", what));
-  };
-  std::vector<size_t> found;
-  for (size_t i = 0; i < scalars.size(); ++i)
-    if (rule.metric == scalars[i].path || rule.metric == scalars[i].label)
-      found.push_back(i);
-  // A metric of the step may have the name of one of the trace.
-  if (!rule.tensors.empty() && needsTrace(rule))
-    found.clear();
-  rule.ofTrace = found.empty() && needsTrace(rule);
-  std::vector<std::string> names;
-  for (const Scalar &scalar : scalars)
-    names.push_back(scalar.label);
-  if (found.empty() && !rule.ofTrace)
-    throw fail(str("there is no metric '", rule.metric,
-                   "'; expected one of the step (", listText(names),
-                   ") or of its trace (", listText(traceMetricNames()), ")"));
-  if (found.size() > 1)
-    throw fail(str("'", rule.metric, "' is the name of ", found.size(),
-                   " metrics; expected a whole path"));
-  if (!rule.ofTrace) {
-    if (!rule.tensors.empty())
-      throw fail(str("'", rule.metric,
-                     "' is one number of the step; expected @TENSORS with a "
-                     "metric of the trace only"));
-    rule.watches.push_back({found[0], 0, {}, false});
-    return;
-  }
+static Error unresolved(const AlarmRule &rule, const std::string &what) {
+  return {FP8_ERROR_INVALID, str("alarm '", rule.text, "': ", what)};
+}
+
+/// Watches the tensors of the trace that a rule is about, in all layers.
+void Alarms::watchTensors(Rule &rule) const {
   std::vector<std::string> tensors;
   for (size_t i = 0; i < trace.series().size(); ++i) {
     const TraceSeries &series = trace.series()[i];
@@ -188,14 +173,45 @@ void Alarms::resolve(Rule &rule) const {
       rule.watches.push_back({i, layer, {}, false});
   }
   if (rule.watches.empty())
-    throw fail(str("no tensor ",
-                   rule.tensors.empty() ? str("has a '", rule.metric, "'")
-                                        : str("fits '", rule.tensors, "'"),
-                   "; those that have one: ", listText(tensors),
-                   trace.empty() ? " (the step has no trace: nothing in it is "
-                                   "quantized, or it was compiled without "
-                                   "--trace)"
-                                 : ""));
+    throw unresolved(
+        rule, str("no tensor ",
+                  rule.tensors.empty() ? str("has a '", rule.metric, "'")
+                                       : str("fits '", rule.tensors, "'"),
+                  "; those that have one: ", listText(tensors),
+                  trace.empty() ? " (the step has no trace: nothing in it is "
+                                  "quantized, or it was compiled without "
+                                  "--trace)"
+                                : ""));
+}
+
+void Alarms::resolve(Rule &rule) const {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < scalars.size(); ++i)
+    if (rule.metric == scalars[i].path || rule.metric == scalars[i].label)
+      found.push_back(i);
+  // A metric of the step may have the name of one of the trace.
+  if (!rule.tensors.empty() && needsTrace(rule))
+    found.clear();
+  rule.ofTrace = found.empty() && needsTrace(rule);
+  std::vector<std::string> names;
+  for (const Scalar &scalar : scalars)
+    names.push_back(scalar.label);
+  if (found.empty() && !rule.ofTrace)
+    throw unresolved(rule, str("there is no metric '", rule.metric,
+                               "'; expected one of the step (", listText(names),
+                               ") or of its trace (",
+                               listText(traceMetricNames()), ")"));
+  if (found.size() > 1)
+    throw unresolved(rule,
+                     str("'", rule.metric, "' is the name of ", found.size(),
+                         " metrics; expected a whole path"));
+  if (rule.ofTrace)
+    return watchTensors(rule);
+  if (!rule.tensors.empty())
+    throw unresolved(rule, str("'", rule.metric,
+                               "' is one number of the step; expected @TENSORS "
+                               "with a metric of the trace only"));
+  rule.watches.push_back({found[0], 0, {}, false});
 }
 
 Alarms::Alarms(const char *const *texts, int64_t numRules,

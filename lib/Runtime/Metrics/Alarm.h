@@ -77,6 +77,7 @@ private:
     std::vector<Watch> watches;
   };
 
+  void watchTensors(Rule &rule) const;
   void resolve(Rule &rule) const;
   double valueOf(const Rule &rule, const Watch &watch,
                  const std::vector<double> &values) const;

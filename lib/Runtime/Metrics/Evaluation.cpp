@@ -195,24 +195,43 @@ std::vector<double> Evaluation::collect(std::vector<double> mine) const {
   return values;
 }
 
+/// Copies the values of the trained step's state to the arguments that take
+/// them, or those of `given` where it has some.
+void Evaluation::bindState(const std::vector<const void *> &given) {
+  auto isGiven = [&](size_t leaf) { return !given.empty() && given[leaf]; };
+  std::vector<size_t> wanted;
+  std::copy_if(boundLeaves.begin(), boundLeaves.end(),
+               std::back_inserter(wanted),
+               [&](size_t leaf) { return !isGiven(leaf); });
+  StoredState::Loaded values = state.read(*trained, wanted);
+  for (size_t i = 0; i < boundArguments.size(); ++i) {
+    size_t leaf = boundLeaves[i];
+    std::memcpy(step->argument(boundArguments[i]),
+                isGiven(leaf) ? given[leaf] : values.data(leaf),
+                function.arguments[boundArguments[i]].type.bytes());
+  }
+}
+
+/// Writes the data and the keys of a batch to the arguments that take them.
+void Evaluation::feed(int64_t batch, RowPosition &position) {
+  for (int64_t row = 0; row < text.rows; ++row)
+    storeWindow(windows[batch * text.rows + row], text, function.arguments, row,
+                step->argument(text.input),
+                text.target >= 0 ? step->argument(text.target) : nullptr);
+  arrays.store(position, batch, [&](size_t i) { return step->argument(i); });
+  // Every evaluation uses the same keys, so that results are comparable.
+  for (const auto &[argument, key] : keys) {
+    Key words = foldIn(key, static_cast<uint32_t>(batch));
+    std::memcpy(step->argument(argument), words.data(),
+                words.size() * sizeof(uint32_t));
+  }
+}
+
 std::optional<std::vector<double>>
 Evaluation::run(const std::function<bool()> &stop,
                 const std::vector<const void *> &given,
                 const std::function<void(int64_t batch, fp8_step &)> &seen) {
-  {
-    auto isGiven = [&](size_t leaf) { return !given.empty() && given[leaf]; };
-    std::vector<size_t> wanted;
-    std::copy_if(boundLeaves.begin(), boundLeaves.end(),
-                 std::back_inserter(wanted),
-                 [&](size_t leaf) { return !isGiven(leaf); });
-    StoredState::Loaded values = state.read(*trained, wanted);
-    for (size_t i = 0; i < boundArguments.size(); ++i) {
-      size_t leaf = boundLeaves[i];
-      std::memcpy(step->argument(boundArguments[i]),
-                  isGiven(leaf) ? given[leaf] : values.data(leaf),
-                  function.arguments[boundArguments[i]].type.bytes());
-    }
-  }
+  bindState(given);
   std::vector<double> values;
   RowPosition position;
   for (int64_t batch = 0; batch < numBatches; ++batch) {
@@ -222,17 +241,7 @@ Evaluation::run(const std::function<bool()> &stop,
       arrays.skip(position, 1);
       continue;
     }
-    for (int64_t row = 0; row < text.rows; ++row)
-      storeWindow(windows[batch * text.rows + row], text, function.arguments,
-                  row, step->argument(text.input),
-                  text.target >= 0 ? step->argument(text.target) : nullptr);
-    arrays.store(position, batch, [&](size_t i) { return step->argument(i); });
-    // Every evaluation uses the same keys, so that results are comparable.
-    for (const auto &[argument, key] : keys) {
-      Key words = foldIn(key, static_cast<uint32_t>(batch));
-      std::memcpy(step->argument(argument), words.data(),
-                  words.size() * sizeof(uint32_t));
-    }
+    feed(batch, position);
     step->run();
     if (seen)
       seen(batch, *step);

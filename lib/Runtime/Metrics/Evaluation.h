@@ -55,6 +55,8 @@ public:
   void memory(fp8_memory &out) const { step->memory(out); }
 
 private:
+  void bindState(const std::vector<const void *> &given);
+  void feed(int64_t batch, RowPosition &position);
   std::vector<double> collect(std::vector<double> mine) const;
   void findScalars();
   void findData(const fp8_train_options &options, const fp8_executable &trained,

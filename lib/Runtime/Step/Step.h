@@ -33,29 +33,18 @@ struct fp8_step {
   fp8_step(const fp8_executable &executable, int threads);
   ~fp8_step();
 
+  //===--------------------------------------------------------------------===//
+  // Step.cpp: runs
+  //===--------------------------------------------------------------------===//
+
   void run();
   /// Whether the last run has failed: its state is then that of no step.
   bool hasFailed() const;
-  void launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
-              const int64_t *operands, const int64_t *offsets,
-              int64_t numOperands);
-  /// Runs the tasks for the slices of a shard that this rank owns.
-  void launchOwned(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
-                   const int64_t *operands, const int64_t *offsets,
-                   int64_t numOperands, int64_t shard);
-  void launchSets(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
-                  const int64_t *operands, const int64_t *offsets,
-                  int64_t numOperands, int64_t numSets);
-  void *operand(int64_t code);
-  const void *read(int64_t code, int64_t offset, int64_t bytes);
-  void write(int64_t code, int64_t offset, int64_t bytes, const void *value);
-  void startAllReduce(int64_t number, const fp8_all_reduce &what, int64_t slice,
-                      const int64_t *operands, const int64_t *offsets,
-                      int64_t numOperands);
-  void startExchange(int64_t number, const fp8_exchange &what,
-                     const int64_t *operands, const int64_t *offsets,
-                     int64_t numOperands);
-  void wait(int64_t number);
+  /// Returns whether run returns before its work is done.
+  bool isAsynchronous() const { return device != nullptr; }
+  /// Starts to copy the batch and key arguments of the next run, beside a run
+  /// in progress. They must hold their values.
+  void stage();
   /// Runs `action` for generated code, which no exception may cross: it fails
   /// the run.
   template <typename Action> void attempt(const Action &action) noexcept {
@@ -70,6 +59,61 @@ struct fp8_step {
   fp8_group *group() { return inFlight ? &inFlight->ranks() : nullptr; }
   int64_t rank() const { return inFlight ? inFlight->ranks().rank() : 0; }
   int64_t numRanks() const { return inFlight ? inFlight->ranks().size() : 1; }
+  fp8::rt::gpu::DeviceStep &onGPU() { return *device; }
+  char *argument(size_t i) { return external(i); }
+  char *result(size_t i) { return external(resultSlots[i]); }
+  int threads() const { return pool->size(); }
+  void clearProfile();
+
+  //===--------------------------------------------------------------------===//
+  // Launches.cpp: what generated code does
+  //===--------------------------------------------------------------------===//
+
+  void launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+              const int64_t *operands, const int64_t *offsets,
+              int64_t numOperands);
+  /// Runs the tasks for the slices of a shard that this rank owns.
+  void launchOwned(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+                   const int64_t *operands, const int64_t *offsets,
+                   int64_t numOperands, int64_t shard);
+  void launchSets(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+                  const int64_t *operands, const int64_t *offsets,
+                  int64_t numOperands, int64_t numSets);
+  void *operand(int64_t code);
+  const void *read(int64_t code, int64_t offset, int64_t bytes);
+  void write(int64_t code, int64_t offset, int64_t bytes, const void *value);
+
+  //===--------------------------------------------------------------------===//
+  // Collectives.cpp
+  //===--------------------------------------------------------------------===//
+
+  void startAllReduce(int64_t number, const fp8_all_reduce &what, int64_t slice,
+                      const int64_t *operands, const int64_t *offsets,
+                      int64_t numOperands);
+  void startExchange(int64_t number, const fp8_exchange &what,
+                     const int64_t *operands, const int64_t *offsets,
+                     int64_t numOperands);
+  void wait(int64_t number);
+  const std::vector<fp8_collective_stat> &collectives() const;
+  /// See Engine.
+  std::string carrier() const { return inFlight ? inFlight->carrier() : ""; }
+
+  //===--------------------------------------------------------------------===//
+  // Buffers.cpp: memory
+  //===--------------------------------------------------------------------===//
+
+  void memory(fp8_memory &out) const;
+  /// Frees the memory of other ranks' shards.
+  void drop();
+
+  //===--------------------------------------------------------------------===//
+  // Shards.cpp: state that ranks own
+  //===--------------------------------------------------------------------===//
+
+  /// Returns whether each rank has shards of its own.
+  bool isDealt() const {
+    return !shards.empty() && !shards.front().owners.empty();
+  }
   /// Returns the slices of a shard that this rank owns; shards are numbered
   /// from 1.
   fp8::rt::Slice ownSlices(int64_t shard) const;
@@ -79,22 +123,21 @@ struct fp8_step {
   fp8::rt::Slice ownBytes(const fp8::rt::TensorInfo &tensor) const {
     return bytesOf(tensor, rank());
   }
+  int64_t shardBytesOf(int64_t rank) const;
+  /// Returns the rank that owns all of a shard, or -1 if several ranks own its
+  /// slices; shards are numbered from 1.
+  int64_t ownerOf(int64_t shard) const;
   /// Copies all shards and parts to all ranks, or to rank `only`. All ranks
   /// call it.
   void gather(int64_t only = -1);
   /// Copies all slices of one argument to all ranks, or to rank `only`. All
   /// ranks call it.
   void gatherShard(size_t i, int64_t only = -1);
-  /// Frees the memory of other ranks' shards.
-  void drop();
-  /// Returns whether each rank has shards of its own.
-  bool isDealt() const {
-    return !shards.empty() && !shards.front().owners.empty();
-  }
-  int64_t shardBytesOf(int64_t rank) const;
-  /// Returns the rank that owns all of a shard, or -1 if several ranks own its
-  /// slices; shards are numbered from 1.
-  int64_t ownerOf(int64_t shard) const;
+
+  //===--------------------------------------------------------------------===//
+  // Parts.cpp: arguments of which each rank has a part
+  //===--------------------------------------------------------------------===//
+
   /// Returns whether some argument has a part on each rank.
   bool hasParts() const;
   /// Throws if the step was compiled for another number of ranks.
@@ -110,45 +153,20 @@ struct fp8_step {
   /// Writes an argument like setWhole, but of a shard only the bytes that this
   /// rank owns.
   void setOwned(size_t i, const void *value);
-  fp8::rt::gpu::DeviceStep &onGPU() { return *device; }
-  /// Returns whether run returns before its work is done.
-  bool isAsynchronous() const { return device != nullptr; }
-  /// Starts to copy the batch and key arguments of the next run, beside a run
-  /// in progress. They must hold their values.
-  void stage();
-  char *argument(size_t i) { return external(i); }
-  char *result(size_t i) { return external(resultSlots[i]); }
-  void memory(fp8_memory &out) const;
-  int threads() const { return pool->size(); }
 
   const fp8_executable &executable;
   bool profiling = false;
   std::vector<fp8_launch_stat> profile;
-  const std::vector<fp8_collective_stat> &collectives() const;
-  /// See Engine.
-  std::string carrier() const { return inFlight ? inFlight->carrier() : ""; }
-  void clearProfile();
   /// If not null, the profile also records the times of every thread here.
   std::unique_ptr<fp8::rt::Timeline> timeline;
 
 private:
-  std::string findMistakeInShard(const fp8_all_reduce &what,
-                                 int64_t slice) const;
-  std::shared_ptr<fp8::rt::ThreadPool> pool;
-  fp8::rt::Mapping arena;
-  fp8::rt::Mapping buffers;
-  std::vector<fp8::rt::AlignedBuffer> scratchMemory;
-  std::vector<void *> scratch;     // per thread
-  std::vector<void *> externals;   // by external buffer number
-  std::vector<size_t> resultSlots; // result -> external buffer number
-  std::vector<void *> operandStorage;
-  int64_t argumentBytes = 0;
-  int64_t resultBytes = 0;
-  std::vector<fp8::rt::Shard> shards;              // by number, from 0
-  std::map<size_t, fp8::rt::AlignedBuffer> wholes; // gathered
-  void measureShards();
-  void placeBuffers();
-  void dealShards();
+  // Step.cpp
+  void runOnDevice();
+  void fail(const fp8::rt::Error &error);
+  char *external(size_t number);
+
+  // Launches.cpp
   void *resolve(int64_t operand, int64_t launch);
   bool resolveAll(int64_t launch, const int64_t *operands,
                   const int64_t *offsets, int64_t numOperands);
@@ -159,25 +177,42 @@ private:
                    const int64_t *offsets, int64_t numOperands);
   void launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
                    void *const *operands);
-  void runOnDevice();
-  char *external(size_t number);
+  void *nothing();
 
+  // Collectives.cpp
+  std::string findMistakeInShard(const fp8_all_reduce &what,
+                                 int64_t slice) const;
   /// Returns the addresses of a collective's operands where the step runs; none
   /// after a failure.
   std::vector<char *> addressesOf(const int64_t *operands,
                                   const int64_t *offsets, int64_t numOperands,
                                   int64_t number);
   void copy(char *target, const char *source, int64_t bytes);
-  void fail(const fp8::rt::Error &error);
   /// Runs the host's part of a collective, in the order of the step.
   void call(std::function<void()> what);
   void failCollective(int64_t number, const char *label,
                       const std::string &mistake);
   std::unique_ptr<fp8::rt::Engine> makeEngine();
 
-  void *nothing();
+  // Buffers.cpp, Shards.cpp
+  void measureShards();
+  void placeBuffers();
+  void dealShards();
+
+  std::shared_ptr<fp8::rt::ThreadPool> pool;
+  fp8::rt::Mapping arena;
+  fp8::rt::Mapping buffers;
   fp8::rt::Mapping zeros; // of nothing()
-  std::string failure;    // of generated code, found in launch
+  std::vector<fp8::rt::AlignedBuffer> scratchMemory;
+  std::vector<void *> scratch;     // per thread
+  std::vector<void *> externals;   // by external buffer number
+  std::vector<size_t> resultSlots; // result -> external buffer number
+  std::vector<void *> operandStorage;
+  int64_t argumentBytes = 0;
+  int64_t resultBytes = 0;
+  std::vector<fp8::rt::Shard> shards;              // by number, from 0
+  std::map<size_t, fp8::rt::AlignedBuffer> wholes; // gathered
+  std::string failure; // of generated code, found in launch
   fp8_status failureStatus = FP8_ERROR_INTERNAL;
   std::unique_ptr<fp8::rt::gpu::DeviceStep> device; // null: on the CPU
   std::unique_ptr<fp8_group> alone;                 // where no group was set

@@ -4,6 +4,7 @@
 
 #include "../Quantize/RankGroups.h"
 
+#include "fp8/Support/Locations.h"
 #include "fp8/Support/Shapes.h"
 
 #include "mlir/IR/TypeUtilities.h"

@@ -9,6 +9,7 @@
 #include "Rescaler.h"
 
 #include "fp8/Analysis/LinearLayers/GatedUnits.h"
+#include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
 
 #include "llvm/ADT/BitVector.h"
 

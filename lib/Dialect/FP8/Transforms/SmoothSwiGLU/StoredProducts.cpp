@@ -4,6 +4,8 @@
 
 #include "../LayerStacks.h"
 
+#include "fp8/Support/Shapes.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 namespace mlir::fp8::smooth {

@@ -2,6 +2,7 @@
 
 #include "Views.h"
 
+#include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Support/Shapes.h"
 
