@@ -239,6 +239,25 @@ def with_noise():
     return dataclasses.replace(case, loss=loss, key=jax.random.key(9))
 
 
+def samples_first():
+    """Several samples of noise for each row, and layers' masks, along a dimension before the rows:
+    each rank goes on behind all that the rank before it has drawn."""
+    case, samples = regression(), 3
+
+    def draw(random, key, rows, *args):
+        ranks = rows // BATCH
+        drawn = random(key, *args, (ranks * samples, BATCH, WIDTH))
+        return drawn if ranks == 1 else drawn.reshape(ranks, samples, BATCH, WIDTH).swapaxes(0, 1).reshape(samples, rows, WIDTH)
+
+    def loss(params, batch, key):
+        noises, masks = jax.random.split(key)
+        x = batch["x"] + 0.1 * draw(jax.random.normal, noises, len(batch["x"]))
+        x = jnp.where(draw(jax.random.bernoulli, masks, len(batch["x"]), 0.7), x / 0.7, 0)
+        return jnp.mean(jnp.square(apply(params, x) - batch["y"]))
+
+    return dataclasses.replace(case, loss=loss, key=jax.random.key(13))
+
+
 def masked():
     """A masked autoencoder of random crops: each row draws where its crop begins, and the order in
     which its patches are kept, by which they are also put back."""
@@ -461,6 +480,7 @@ CASES |= {"dropout in layers": lambda: dataclasses.replace(sequences(), key=jax.
 CASES |= {"noise": with_noise, "masked": masked, "branches": branches, "watched": watched, "plain": plain, "loss scale": with_loss_scale, "guarded": guarded}
 CASES |= {"slices": lambda: dataclasses.replace(with_dropout(), micro=2, sliced=True), "unrolled": lambda: dataclasses.replace(regression(), micro=2, unrolled=True)}
 CASES |= {"one by one": one_by_one, "row sums": row_sums, "micro-batches of one row": lambda: dataclasses.replace(regression(), micro=BATCH)}
+CASES |= {"samples first": samples_first}
 CASES |= {"two views": two_views, "adversarial": adversarial, "actor and critic": actor_critic}
 CASES |= {"stacked": lambda: dataclasses.replace(regression(), micro=2, stacked=True, careful=True)}
 RECIPES = ["tensorwise", "delayed", "fp8_lm"]

@@ -40,15 +40,9 @@ RowDraws::Class RowDraws::classify(Value value, ArrayRef<RowDim> rows) {
 RowDraws::Class RowDraws::classifyOp(OpResult result, ArrayRef<RowDim> rows) {
   Operation *op = result.getOwner();
   ArrayRef<int64_t> shape = shapeOf(result);
-  // Behind another dimension the rows of one rank would count on where the next
-  // index of that dimension begins.
-  if (auto iota = dyn_cast<stablehlo::IotaOp>(op)) {
-    int64_t dim = iota.getIotaDimension();
-    bool isFirst = llvm::all_of(shape.take_front(dim),
-                                [](int64_t size) { return size == 1; });
-    return isFirst && areAllOf(rows, dim, shape) ? Class::Position
-                                                 : Class::Other;
-  }
+  if (auto iota = dyn_cast<stablehlo::IotaOp>(op))
+    return areAllOf(rows, iota.getIotaDimension(), shape) ? Class::Position
+                                                          : Class::Other;
   // The next state of one rank would let it draw what others have drawn.
   if (auto generator = dyn_cast<stablehlo::RngBitGeneratorOp>(op))
     return result == generator.getOutput() &&
@@ -84,6 +78,25 @@ RowDraws::Class RowDraws::classifyOp(OpResult result, ArrayRef<RowDim> rows) {
   return op->getNumResults() == 1 ? Class::Position : Class::Other;
 }
 
+/// Counts rows from where the rank before ends. Behind other dimensions that is
+/// where all their indices end, as if the rank before had had a row for each.
+static Value countOnRank(OpBuilder &builder, stablehlo::IotaOp iota) {
+  Location loc = iota.getLoc();
+  RankedTensorType type = iota.getType();
+  auto dim = static_cast<int64_t>(iota.getIotaDimension());
+  int64_t before = llvm::product_of(type.getShape().take_front(dim));
+  if (before == 1)
+    return RowIotaOp::create(builder, loc, type, dim);
+  int64_t rows = type.getDimSize(dim);
+  Value all =
+      RowIotaOp::create(builder, loc, type.clone({before * rows}), /*dim=*/0);
+  Value own = stablehlo::SliceOp::create(
+      builder, loc, type.clone({rows}), all, builder.getDenseI64ArrayAttr({0}),
+      builder.getDenseI64ArrayAttr({rows}), builder.getDenseI64ArrayAttr({1}));
+  return stablehlo::BroadcastInDimOp::create(
+      builder, loc, type, own, builder.getDenseI64ArrayAttr({dim}));
+}
+
 /// Returns the value that counts the rows of all ranks, for one that counts
 /// those of one device.
 Value RowDraws::positionOnRank(Value value, ArrayRef<RowDim> rows) {
@@ -97,8 +110,7 @@ Value RowDraws::positionOnRank(Value value, ArrayRef<RowDim> rows) {
   OpBuilder builder(op->getContext());
   builder.setInsertionPointAfter(op);
   if (auto iota = dyn_cast<stablehlo::IotaOp>(op))
-    return known->second = RowIotaOp::create(
-               builder, op->getLoc(), iota.getType(), iota.getIotaDimension());
+    return known->second = countOnRank(builder, iota);
   SmallVector<Value> operands(op->getOperands());
   auto origins = *findRowOrigins(result, rows);
   for (const RowOrigin &origin : origins)

@@ -47,6 +47,43 @@ func.func public @places(
 
 // -----
 
+// Behind a dimension of three samples the rows of a rank begin where all that the
+// rank before has drawn ends: three times as far.
+// CHECK-LABEL: func.func public @behind
+// CHECK: %[[ALL:.*]] = fp8.row_iota dim = 0 : tensor<12xui32>
+// CHECK: %[[OWN:.*]] = stablehlo.slice %[[ALL]] [0:4] : (tensor<12xui32>) -> tensor<4xui32>
+// CHECK: stablehlo.broadcast_in_dim %[[OWN]], dims = [1] : (tensor<4xui32>) -> tensor<3x4xui32>
+// CHECK: stablehlo.iota dim = 0 : tensor<3x4xui32>
+func.func public @behind(
+    %w: tensor<4xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %key: tensor<ui32> {fp8.path = "key", fp8.role = "key"},
+    %x: tensor<4xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<4xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<3x4xf32>
+  %n = stablehlo.constant dense<12.0> : tensor<f32>
+  %four = stablehlo.constant dense<4> : tensor<3x4xui32>
+  %half = stablehlo.constant dense<2147483648> : tensor<3x4xui32>
+  %seven = stablehlo.constant dense<7> : tensor<3x4xui32>
+  %rows = stablehlo.iota dim = 1 : tensor<3x4xui32>
+  %samples = stablehlo.iota dim = 0 : tensor<3x4xui32>
+  %first = stablehlo.multiply %samples, %four : tensor<3x4xui32>
+  %place = stablehlo.add %first, %rows : tensor<3x4xui32>
+  %keys = stablehlo.broadcast_in_dim %key, dims = [] : (tensor<ui32>) -> tensor<3x4xui32>
+  %a = stablehlo.add %place, %keys : tensor<3x4xui32>
+  %b = stablehlo.shift_left %a, %seven : tensor<3x4xui32>
+  %bits = stablehlo.xor %a, %b : tensor<3x4xui32>
+  %keep = stablehlo.compare LT, %bits, %half, UNSIGNED : (tensor<3x4xui32>, tensor<3x4xui32>) -> tensor<3x4xi1>
+  %xs = stablehlo.broadcast_in_dim %x, dims = [1] : (tensor<4xf32>) -> tensor<3x4xf32>
+  %kept = stablehlo.select %keep, %xs, %zeros : tensor<3x4xi1>, tensor<3x4xf32>
+  %s = stablehlo.reduce(%kept init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<3x4xf32>, tensor<f32>) -> tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %loss : tensor<4xf32>, tensor<f32>
+}
+
+// -----
+
 // A generator with a counter: 4 x 8 words are 8 blocks of Philox.
 // CHECK-LABEL: func.func public @counter
 // CHECK: %[[OWN:.*]] = fp8.row_state %[[STATE:arg[0-9]+]] blocks = 8 : tensor<2xui64>
