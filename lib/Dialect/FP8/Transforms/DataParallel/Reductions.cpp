@@ -520,6 +520,16 @@ bool Reductions::isMeanOfSum(Value value, const Layout &part) {
          entersState(value) && !seedsOf(value).ofLoss;
 }
 
+/// Whether the backward pass of a gradient begins with the reciprocal of a
+/// count, and with no constant of the loss, which is a mean: so it is that of
+/// another loss.
+bool Reductions::isOfOtherLoss(Value value) {
+  if (proven != Reduction::Mean)
+    return false;
+  Seeds seeds = seedsOf(value);
+  return seeds.count && !seeds.ofLoss;
+}
+
 FailureOr<Reduction> Reductions::reductionOf(Value value, StringRef label) {
   Layout part = layouts.partOf(value);
   if (part.reduction != Reduction::Sum)
@@ -542,6 +552,14 @@ FailureOr<Reduction> Reductions::reductionOf(Value value, StringRef label) {
            << "expected a gradient of a loss that is a sum but got one that is "
               "divided by the number of its rows: divide the loss by it, or "
               "the update ('"
+           << label << "')";
+  if (gradient == Answer::Yes && isOfOtherLoss(value))
+    return emitError(value.getLoc())
+           << "expected all losses of the step to be means over the batch, as "
+              "'"
+           << signature.findLoss()->path
+           << "' is, but got a gradient of one that is divided by a count "
+              "that follows from the batch: divide both by such a count ('"
            << label << "')";
   if (gradient == Answer::Yes)
     return reductionOfLoss();

@@ -61,6 +61,7 @@ private:
   bool reachesParameter(Value value);
   Answer isGradient(Value value, const Layout &part);
   bool isMeanOfSum(Value value, const Layout &part);
+  bool isOfOtherLoss(Value value);
   LogicalResult verifyDivisorsOf(Value sum);
   bool isPlainCount(Value value);
   bool isRunningAverage(Value value, const Layout &part);
