@@ -34,7 +34,7 @@ extern "C" {
 
 /* The version of the interface between this header and compiled code. It is
    raised when code compiled earlier would no longer run. Packages record it. */
-#define FP8_ABI_VERSION 10
+#define FP8_ABI_VERSION 11
 
 /* Returns the library's FP8_ABI_VERSION. */
 FP8_CAPI int32_t fp8_abi_version(void);
@@ -170,6 +170,8 @@ typedef struct fp8_tensor_info {
   fp8_role role;
   int64_t vocabulary; /* integer batch argument: its values are below this;
                          0 or -1: unknown                              */
+  int32_t labels;     /* integer batch argument: its values only choose among
+                         results of the model, as labels do in a loss   */
   int32_t zero_init;  /* state that the compiler added (scales): starts as
                          zeros unless the initial file has a value       */
   int64_t shard;      /* state that ranks own: the number of its shard, from

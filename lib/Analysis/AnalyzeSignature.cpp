@@ -528,10 +528,23 @@ FailureOr<Signature> SignatureAnalyzer::run() {
     signature.args[index].role = role;
     signature.args[index].why = kSetByUser.str();
   }
-  for (SignatureArg &arg : signature.args)
-    if (arg.role == ArgRole::Batch && !isFloat(arg.type))
-      arg.vocabulary = findVocabulary(func, arg.index);
+  describeTokens();
   return std::move(signature);
+}
+
+/// Finds out what the integers of batch arguments index.
+void SignatureAnalyzer::describeTokens() {
+  SmallVector<Value> data;
+  for (const SignatureArg &arg : signature.args)
+    if (arg.role == ArgRole::Batch)
+      data.push_back(func.getArgument(arg.index));
+  Dependence onData(func, data, carried, /*together=*/true);
+  for (SignatureArg &arg : signature.args) {
+    if (arg.role != ArgRole::Batch || isFloat(arg.type))
+      continue;
+    arg.vocabulary = findVocabulary(func, arg.index);
+    arg.labels = areLabels(func, arg.index, onData);
+  }
 }
 
 FailureOr<Signature> fp8::analyzeSignature(func::FuncOp func,

@@ -121,6 +121,7 @@ static FailureOr<SignatureArg> readArgument(func::FuncOp func, unsigned index) {
   if (auto size = func.getArgAttrOfType<IntegerAttr>(
           index, FP8Dialect::kVocabularyAttrName))
     arg.vocabulary = size.getInt();
+  arg.labels = func.getArgAttr(index, FP8Dialect::kLabelsAttrName) != nullptr;
   arg.zeroInit =
       func.getArgAttr(index, FP8Dialect::kZeroInitAttrName) != nullptr;
   return arg;
@@ -200,6 +201,8 @@ static void setAttributes(const SignatureArg &arg, Builder &builder,
   setOrRemove(attributes, FP8Dialect::kVocabularyAttrName,
               arg.vocabulary ? builder.getI64IntegerAttr(*arg.vocabulary)
                              : IntegerAttr());
+  setOrRemove(attributes, FP8Dialect::kLabelsAttrName,
+              arg.labels ? builder.getUnitAttr() : UnitAttr());
 }
 
 static void setAttributes(const SignatureResult &result, Builder &builder,

@@ -271,6 +271,7 @@ private:
   void findOtherResults();
   void guessLossOfFunction();
   void describeFunction();
+  void describeTokens();
 
   /// Returns the name that is most similar to a path that does not exist.
   template <typename Range>

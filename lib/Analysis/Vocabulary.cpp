@@ -42,19 +42,23 @@ static std::optional<int64_t> sizeByGather(OpOperand &use) {
   return shapeOf(gather.getOperand().getType())[map.front()];
 }
 
-/// Returns the size of the one-hot rows that a comparison makes of `use`; none
-/// if it makes none. one_hot compares an iota for equality; other comparisons
-/// are masks.
-static std::optional<int64_t> sizeByComparison(OpOperand &use) {
+/// Returns the iota with which a comparison makes one-hot rows of `use`; null
+/// if it makes none. one_hot compares for equality; other comparisons are
+/// masks.
+static stablehlo::IotaOp makesOneHot(OpOperand &use) {
   auto compare = dyn_cast<stablehlo::CompareOp>(use.getOwner());
   if (!compare ||
-      compare.getComparisonDirection() != stablehlo::ComparisonDirection::EQ ||
-      !feedsDot(compare.getResult()))
-    return std::nullopt;
+      compare.getComparisonDirection() != stablehlo::ComparisonDirection::EQ)
+    return nullptr;
   Value other = compare->getOperand(1 - use.getOperandNumber());
-  auto iota =
-      stablehlo::skipBroadcasts(other).getDefiningOp<stablehlo::IotaOp>();
-  if (!iota)
+  return stablehlo::skipBroadcasts(other).getDefiningOp<stablehlo::IotaOp>();
+}
+
+/// Returns the size of the one-hot rows that a comparison makes of `use` for a
+/// dot; none if it makes none.
+static std::optional<int64_t> sizeByComparison(OpOperand &use) {
+  stablehlo::IotaOp iota = makesOneHot(use);
+  if (!iota || !feedsDot(use.getOwner()->getResult(0)))
     return std::nullopt;
   return shapeOf(iota.getType())[iota.getIotaDimension()];
 }
@@ -99,4 +103,63 @@ std::optional<int64_t> fp8::findVocabulary(func::FuncOp func,
       followIndices(use, push);
     }
   return gathered ? gathered : compared;
+}
+
+namespace {
+/// Whether an array of integers chooses among values that follow from data, and
+/// whether among others, a table's.
+struct Choices {
+  bool ofData = false, ofTable = false;
+};
+} // namespace
+
+/// Finds what the one-hot rows of a comparison choose from: the other operands
+/// of the ops that read them.
+static void findChoices(Value oneHot, const Dependence &onData, Choices &into) {
+  for (Operation *user : oneHot.getUsers()) {
+    if (isa<stablehlo::ConvertOp, stablehlo::ReshapeOp, stablehlo::TransposeOp,
+            stablehlo::BroadcastInDimOp>(user)) {
+      findChoices(user->getResult(0), onData, into);
+      continue;
+    }
+    for (Value other : user->getOperands()) {
+      if (other == oneHot)
+        continue;
+      if (onData.dependsOnAny(other))
+        into.ofData = true;
+      else if (isa<stablehlo::DotGeneralOp>(user))
+        into.ofTable = true;
+    }
+  }
+}
+
+bool fp8::areLabels(func::FuncOp func, unsigned argIndex,
+                    const Dependence &onData) {
+  Choices choices;
+  ValueSet seen;
+  SmallVector<Value> stack;
+  auto push = [&](Value value) {
+    if (seen.insert(value).second)
+      stack.push_back(value);
+  };
+  push(func.getArgument(argIndex));
+  while (!stack.empty())
+    for (OpOperand &use : stack.pop_back_val().getUses()) {
+      Operation *op = use.getOwner();
+      if (forEachCarry(use, push))
+        continue;
+      if (makesOneHot(use)) {
+        findChoices(op->getResult(0), onData, choices);
+      } else if (isa<stablehlo::GatherOp>(op) && use.getOperandNumber() == 1) {
+        (onData.dependsOnAny(op->getOperand(0)) ? choices.ofData
+                                                : choices.ofTable) = true;
+      } else {
+        // Indices are computed from integers: clamped, shifted, put together.
+        for (Value result : op->getResults())
+          if (isa<IntegerType>(elementOf(result)) &&
+              !elementOf(result).isInteger(1))
+            push(result);
+      }
+    }
+  return choices.ofData && !choices.ofTable;
 }

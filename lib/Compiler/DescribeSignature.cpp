@@ -167,6 +167,7 @@ LogicalResult fp8::describeSignature(func::FuncOp function,
     argument->role = roleOf(arg.role);
     argument->kind = kindOf(arg.kind);
     argument->vocabulary = arg.vocabulary.value_or(-1);
+    argument->labels = arg.labels;
     argument->zeroInit = arg.zeroInit;
     if (written)
       readPart(function, written->index, *argument);

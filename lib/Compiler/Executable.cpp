@@ -116,6 +116,8 @@ static json::Value toJSON(const TensorDescription &tensor, bool isArgument) {
     object["role"] = fp8_role_name(tensor.role);
   if (tensor.vocabulary > 0)
     object["vocabulary"] = tensor.vocabulary;
+  if (tensor.labels)
+    object["labels"] = true;
   if (tensor.zeroInit)
     object["zero_init"] = true;
   if (tensor.shard > 0)
@@ -139,6 +141,7 @@ static bool fromJSON(const json::Value &value, TensorDescription &tensor,
   if (!map || !map.map("name", tensor.name) ||
       !map.map("shape", tensor.shape) ||
       !map.mapOptional("vocabulary", tensor.vocabulary) ||
+      !map.mapOptional("labels", tensor.labels) ||
       !map.mapOptional("zero_init", tensor.zeroInit) ||
       !map.mapOptional("shard", tensor.shard) ||
       !map.mapOptional("slices", tensor.slices) ||

@@ -71,6 +71,7 @@ static fp8_tensor_info infoOf(const TensorDescription &tensor) {
   info.kind = tensor.kind;
   info.role = tensor.role;
   info.vocabulary = tensor.vocabulary;
+  info.labels = tensor.labels;
   info.zero_init = tensor.zeroInit;
   info.shard = tensor.shard;
   info.slices = tensor.slices;

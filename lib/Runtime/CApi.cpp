@@ -266,6 +266,7 @@ static void describeTensor(const std::vector<TensorInfo> &tensors,
   info.kind = tensor.kind;
   info.role = tensor.role;
   info.vocabulary = tensor.vocabulary;
+  info.labels = tensor.labels;
   info.zero_init = tensor.zeroInit;
   info.shard = tensor.shard;
   info.slices = tensor.slices;

@@ -180,6 +180,7 @@ static fp8_tensor_info readTensor(const Entry &entry, Sizes &sizes) {
   if (entry.has("role"))
     info.role = entry.at("role").named(FP8_NUM_ROLES, fp8_role_name, "role");
   info.vocabulary = entry.get("vocabulary", int64_t(-1));
+  info.labels = entry.get("labels", false);
   info.zero_init = entry.get("zero_init", false);
   info.shard = entry.get("shard", int64_t(0));
   info.slices = entry.get("slices", int64_t(1));

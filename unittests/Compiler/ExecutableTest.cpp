@@ -21,6 +21,7 @@ Executable makeExecutable() {
   batch.dtype = FP8_DTYPE_I32;
   batch.role = FP8_ROLE_BATCH;
   batch.vocabulary = 256;
+  batch.labels = true;
   TensorDescription counter;
   counter.name = "calls";
   counter.dtype = FP8_DTYPE_I64;

@@ -89,6 +89,11 @@ public:
     arguments.push_back(argument);
     return *this;
   }
+  /// Makes the last argument one of labels.
+  Builder &ofLabels() {
+    arguments.back().labels = 1;
+    return *this;
+  }
   /// Assigns the last argument to a shard.
   Builder &inShard(int64_t number, int64_t slices = 1) {
     arguments.back().shard = number;

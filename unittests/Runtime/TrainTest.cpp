@@ -1134,7 +1134,8 @@ void pairEntry(fp8_step *step) {
 
 TEST_F(Train, InputsTargetsArraysAndKeys) {
   Builder builder("step", pairEntry);
-  builder.arg("labels", FP8_DTYPE_I32, {2, 8}, FP8_ROLE_BATCH)
+  builder.arg("wanted", FP8_DTYPE_I32, {2, 8}, FP8_ROLE_BATCH)
+      .ofLabels()
       .arg("inputs", FP8_DTYPE_U8, {2, 8}, FP8_ROLE_BATCH)
       .arg("mask", FP8_DTYPE_F32, {2}, FP8_ROLE_BATCH)
       .arg("rng", FP8_DTYPE_U32, {2}, FP8_ROLE_KEY)
@@ -1178,7 +1179,7 @@ TEST_F(Train, InputsTargetsArraysAndKeys) {
   EXPECT_HAS(error, "has no tensor 'other'");
   source = {"nothing", file.c_str(), nullptr, nullptr, nullptr};
   EXPECT_EQ(run(), FP8_ERROR_DATA);
-  EXPECT_HAS(error, "no batch argument 'nothing'; it has 'labels', 'inputs', "
+  EXPECT_HAS(error, "no batch argument 'nothing'; it has 'wanted', 'inputs', "
                     "'mask'");
   source = {"inputs", file.c_str(), nullptr, nullptr, nullptr};
   EXPECT_EQ(run(), FP8_ERROR_DATA);

@@ -25,6 +25,7 @@
 
 namespace mlir {
 namespace fp8 {
+class Dependence;
 
 /// One argument of a step.
 struct SignatureArg {
@@ -39,6 +40,8 @@ struct SignatureArg {
   unsigned index = 0;
   /// For token arrays: the number of rows of the table that they index.
   std::optional<int64_t> vocabulary;
+  /// For a batch of integers: whether they are labels (`areLabels`).
+  bool labels = false;
   /// For state that the compiler added: it starts as zeros, not from the
   /// initializer.
   bool zeroInit = false;
@@ -157,6 +160,11 @@ llvm::SmallVector<std::string> findUnchangedState(func::FuncOp func);
 /// `argIndex` indexes (through the clamps and reshapes that JAX emits for
 /// `take` and `one_hot`), if it indexes one.
 std::optional<int64_t> findVocabulary(func::FuncOp func, unsigned argIndex);
+
+/// Returns whether the integer argument `argIndex` only chooses among values
+/// that follow from data, as labels choose among the results of a model. Tokens
+/// choose rows of a table first.
+bool areLabels(func::FuncOp func, unsigned argIndex, const Dependence &onData);
 
 /// Splits a tree path as JAX prints it into its root and its keys:
 /// `p['layers'][0].w` gives `p`, `['layers']`, `[0]`, `.w`.

@@ -34,6 +34,7 @@ struct TensorDescription {
   /// For arguments only.
   fp8_role role = FP8_ROLE_STATE;
   int64_t vocabulary = -1;
+  bool labels = false;
   bool zeroInit = false;
   int64_t shard = 0; ///< Shard that ranks own, from 1; 0: all ranks have it.
   /// The slices of the shard along the leading dimension, each with an owner.

@@ -108,14 +108,6 @@ TokenFile readTokens(const std::string &path, int64_t vocabulary) {
 // Arguments for text
 //===----------------------------------------------------------------------===//
 
-static bool looksLikeTarget(const std::string &name) {
-  std::string lower = name;
-  for (char &c : lower)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower.find("target") != std::string::npos ||
-         lower.find("label") != std::string::npos;
-}
-
 static bool takesText(const TensorInfo &argument) {
   return isInteger(argument.type.dtype) && !argument.type.dims.empty();
 }
@@ -133,8 +125,7 @@ textArgumentsOf(const std::vector<TensorInfo> &arguments,
   text.input = found[0];
   if (isPair) {
     text.target = found[1];
-    if (looksLikeTarget(arguments[found[0]].name) &&
-        !looksLikeTarget(arguments[found[1]].name))
+    if (arguments[found[0]].labels && !arguments[found[1]].labels)
       std::swap(text.input, text.target);
   }
   const TensorInfo &input = arguments[text.input];

@@ -63,6 +63,7 @@ static std::vector<TensorInfo> copyInfos(const fp8_tensor_info *infos,
     copy.kind = info.kind;
     copy.role = info.role;
     copy.vocabulary = info.vocabulary > 0 ? info.vocabulary : -1;
+    copy.labels = info.labels != 0;
     copy.stateArg = info.kind == FP8_KIND_STATE ? info.state_arg : -1;
     copy.ownBuffer = info.own_buffer != 0;
     copy.zeroInit = info.zero_init != 0;

@@ -31,6 +31,7 @@ struct TensorInfo {
   fp8_kind kind = FP8_KIND_OTHER;
   fp8_role role = FP8_ROLE_STATE;
   int64_t vocabulary = -1;
+  bool labels = false;
   int64_t stateArg = -1;
   bool ownBuffer = false;
   bool zeroInit = false;

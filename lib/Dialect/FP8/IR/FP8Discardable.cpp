@@ -117,6 +117,7 @@ constexpr Declaration kDeclarations[] = {
      {isWordOf<ResultKind>, "state, loss, metric, output or one of trace_*"}},
     {FP8Dialect::kStateAttrName, OnArgument | OnResult, kText},
     {FP8Dialect::kVocabularyAttrName, OnArgument, kPositive},
+    {FP8Dialect::kLabelsAttrName, OnArgument, kFlag},
     {FP8Dialect::kParameterAttrName, OnArgument, kText},
     {FP8Dialect::kTrainsAttrName, OnArgument | OnResult, kFlag},
     {FP8Dialect::kZeroInitAttrName, OnArgument, kFlag},

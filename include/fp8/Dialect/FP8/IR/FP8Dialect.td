@@ -63,6 +63,9 @@ def FP8_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kKindAttrName = "fp8.kind";
     static constexpr ::llvm::StringLiteral kStateAttrName = "fp8.state";
     static constexpr ::llvm::StringLiteral kVocabularyAttrName = "fp8.vocabulary";
+    /// On a batch of integers that only choose among what is computed from data,
+    /// as labels do in a loss.
+    static constexpr ::llvm::StringLiteral kLabelsAttrName = "fp8.labels";
     /// On a moment, a gradient or a master copy: the path of the parameter that
     /// it belongs to.
     static constexpr ::llvm::StringLiteral kParameterAttrName = "fp8.parameter";

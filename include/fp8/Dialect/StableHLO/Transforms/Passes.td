@@ -276,7 +276,8 @@ def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
     - on arguments `fp8.path`, `fp8.role` (state, frozen, batch, key, constant),
       for state `fp8.kind` (parameter, moment1, moment2, gradient,
       average, step, other), and for token arrays `fp8.vocabulary`, the rows of
-      the smallest table they index;
+      the smallest table they index, and on a batch of integers that only choose
+      among what follows from data `fp8.labels`;
     - on results `fp8.path`, `fp8.state` (the path of the argument that it
       replaces) on state, and `fp8.kind` (loss, metric, output) on others;
       `fp8.trains` on a metric that gradients could flow from as from the loss.
