@@ -1,6 +1,7 @@
 //===- Group.cpp - Processes that run a step together ---------------------===//
 
 #include "Group.h"
+#include "../Support/Clock.h"
 #include "../GPU/Driver.h"
 #include "../Support/Error.h"
 #include "Plugin.h"
@@ -13,12 +14,6 @@
 #include <unistd.h>
 
 using namespace fp8::rt;
-
-using Clock = std::chrono::steady_clock;
-
-static double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 //===----------------------------------------------------------------------===//
 // Joining and leaving

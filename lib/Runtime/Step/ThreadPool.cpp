@@ -1,6 +1,7 @@
 //===- ThreadPool.cpp - Launching tasks with little latency ---------------===//
 
 #include "ThreadPool.h"
+#include "../Support/Clock.h"
 #include "../Support/Error.h"
 
 #include <algorithm>
@@ -14,8 +15,6 @@
 #include <unistd.h>
 
 namespace fp8::rt {
-
-using Clock = std::chrono::steady_clock;
 
 /// How long an idle thread polls for the next launch before it sleeps. Launches
 /// of one step usually follow each other within this time.

@@ -23,19 +23,13 @@
 #include "../State/StoredState.h"
 #include "../Step/ScalarResults.h"
 #include "../Step/Step.h"
+#include "../Support/Clock.h"
 #include "../Support/Interrupt.h"
 #include "Console.h"
 
-#include <chrono>
 #include <optional>
 
 namespace fp8::rt {
-
-using Clock = std::chrono::steady_clock;
-
-inline double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 class Trainer {
 public:
