@@ -45,7 +45,7 @@ static void addRewrites(OpPassManager &pm,
   }
   pm.addPass(createFP8SaveActivations());
   pm.addPass(createFP8QuantizeDots({/*nameTensors=*/options.trace}));
-  pm.addPass(createFP8StoreGradients());
+  pm.addPass(createFP8StoreGradients({/*nameTensors=*/options.trace}));
   pm.addPass(createFP8ComputeTypes());
   if (options.trace)
     pm.nest<func::FuncOp>().addPass(createFP8TraceUpdates());

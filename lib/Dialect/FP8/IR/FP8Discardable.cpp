@@ -130,6 +130,7 @@ constexpr Declaration kDeclarations[] = {
     {FP8Dialect::kTensorsAttrName,
      OnOp,
      {isA<DotTensorsAttr>, "a #fp8.dot_tensors"}},
+    {FP8Dialect::kTensorAttrName, OnOp, kText},
     {FP8Dialect::kGatedUnitsAttrName, OnFunction, kDictionaries},
     {FP8Dialect::kRecipeAttrName, OnModule, {isA<RecipeAttr>, "a #fp8.recipe"}},
     {FP8Dialect::kDataParallelAttrName, OnModule, kFlag},

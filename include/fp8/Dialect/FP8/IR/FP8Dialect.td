@@ -89,6 +89,9 @@ def FP8_Dialect : Dialect {
 
     /// On a dot whose operands are to be traced: what they are, and their names.
     static constexpr ::llvm::StringLiteral kTensorsAttrName = "fp8.tensors";
+    /// On a quantization that is to be traced and that no dot reads: the name of
+    /// its tensor.
+    static constexpr ::llvm::StringLiteral kTensorAttrName = "fp8.tensor";
 
     /// On the module, while the fp8 stage runs: the effective recipe.
     static constexpr ::llvm::StringLiteral kRecipeAttrName = "fp8.recipe";

@@ -671,6 +671,10 @@ def FP8StoreGradients : Pass<"fp8-store-gradients", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
+  let options = [
+    Option<"nameTensors", "name-tensors", "bool", "false",
+           "Name the stored gradients, for fp8-trace">
+  ];
   let statistics = [
     Statistic<"numGradients", "num-gradients",
               "Number of gradients and sums of them stored as the recipe says">
@@ -975,7 +979,8 @@ def FP8Trace : Pass<"fp8-trace", "::mlir::func::FuncOp"> {
 
     A tensor's name comes from the attribute `fp8.tensors` that
     `fp8-quantize-dots=name-tensors` leaves on the dots (this pass removes it),
-    else from the result that the payload becomes, else from the location. A
+    else from the result that the payload becomes, else from the attribute
+    `fp8.tensor` of a stored gradient, else from the location. A
     tensor that is quantized again for another kind of dot gets the suffix
     `.wgrad` or `.dgrad`; any other duplicate name gets `.2`.
 

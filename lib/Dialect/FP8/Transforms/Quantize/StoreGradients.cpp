@@ -44,7 +44,8 @@ public:
                  MLIRContext *context)
       : recipe(recipe), seeds(seeds), builder(context) {}
 
-  LogicalResult store(Value gradient);
+  /// With a name the quantizations of a gradient are traced by it.
+  LogicalResult store(Value gradient, StringAttr name);
   int64_t getNumStored() const { return numStored; }
 
 private:
@@ -67,6 +68,7 @@ private:
   const StorageRecipe &recipe;
   Seeds &seeds;
   OpBuilder builder;
+  StringAttr name;        ///< Of the gradient that is being stored, or null.
   DenseSet<Value> stored; ///< The values of stored gradients.
   int64_t numStored = 0;
 };
@@ -132,8 +134,15 @@ FailureOr<GradientStorer::Parts> GradientStorer::encode(Value value,
                                                         unsigned layers) {
   // Distinct from the numbers of tensors that dots read and of the state.
   int64_t tensor = (int64_t(1) << 40) + numStored++;
-  return StoredForm::get(recipe, tensorOf(value), layers)
-      .store(builder, value.getLoc(), value, &seeds, tensor);
+  FailureOr<Parts> parts =
+      StoredForm::get(recipe, tensorOf(value), layers)
+          .store(builder, value.getLoc(), value, &seeds, tensor);
+  if (failed(parts) || !name)
+    return parts;
+  if (auto unpack = parts->front().getDefiningOp<UnpackOp>())
+    unpack.getInput().getDefiningOp()->setAttr(FP8Dialect::kTensorAttrName,
+                                               name);
+  return parts;
 }
 
 /// Restores the gradient from `parts`.
@@ -305,7 +314,8 @@ LogicalResult GradientStorer::storeHere(Value value, unsigned layers) {
   return follow(read, layers);
 }
 
-LogicalResult GradientStorer::store(Value gradient) {
+LogicalResult GradientStorer::store(Value gradient, StringAttr name) {
+  this->name = name;
   // The gradient is stored in the shape in which the optimizer reads it.
   while (gradient.hasOneUse() && isArrangement(*gradient.use_begin()))
     gradient = gradient.use_begin()->getOwner()->getResult(0);
@@ -316,21 +326,23 @@ LogicalResult GradientStorer::store(Value gradient) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Returns the results of a function's wgrad dots, except those that a rule
-/// keeps in high precision: these layers stay in high precision as a whole.
-static SmallVector<Value> findGradients(func::FuncOp function) {
-  SmallVector<Value> gradients;
+/// Returns a function's wgrad dots, except those that a rule keeps in high
+/// precision: these layers stay in high precision as a whole.
+static SmallVector<Operation *> findGradients(func::FuncOp function) {
+  SmallVector<Operation *> gradients;
   function.walk([&](Operation *op) {
     VerdictAttr verdict = getVerdict(op);
     if (verdict && verdict.getRole() == DotRole::Wgrad &&
         !verdict.isKeptByRule())
-      gradients.push_back(op->getResult(0));
+      gradients.push_back(op);
   });
   return gradients;
 }
 
 namespace {
 struct StoreGradients : fp8::impl::FP8StoreGradientsBase<StoreGradients> {
+  using FP8StoreGradientsBase::FP8StoreGradientsBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<Recipe> recipe = getEffectiveRecipe(module);
@@ -345,18 +357,28 @@ struct StoreGradients : fp8::impl::FP8StoreGradientsBase<StoreGradients> {
   }
 
   LogicalResult store(func::FuncOp function, const Recipe &recipe) {
-    SmallVector<Value> gradients = findGradients(function);
+    SmallVector<Operation *> gradients = findGradients(function);
     if (gradients.empty())
       return success();
     Seeds seeds(function, recipe.seed);
     if (recipe.gradients.rounding == Rounding::Stochastic)
       seeds.prepare();
     GradientStorer storer(recipe.gradients, seeds, &getContext());
-    for (Value gradient : gradients)
-      if (failed(storer.store(gradient)))
+    for (Operation *dot : gradients)
+      if (failed(storer.store(dot->getResult(0), getName(dot))))
         return failure();
     numGradients += storer.getNumStored();
     return success();
+  }
+
+  /// Returns the name of the gradient of a dot's weight in traces, if it is to
+  /// have one.
+  StringAttr getName(Operation *dot) const {
+    StringAttr layer = getVerdict(dot).getLayer();
+    if (!nameTensors || !layer)
+      return nullptr;
+    return StringAttr::get(dot->getContext(),
+                           layer.getValue() + ".weight_gradient");
   }
 };
 } // namespace

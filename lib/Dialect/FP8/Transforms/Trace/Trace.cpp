@@ -152,8 +152,8 @@ private:
   func::FuncOp function;
   OpBuilder builder;
   llvm::MapVector<Operation *, Tensor> tensors;
-  /// The number of tensors that are named by a location.
-  llvm::StringMap<unsigned> atLocation;
+  /// The number of tensors that have a location's or a gradient's name.
+  llvm::StringMap<unsigned> named;
   Statistics statistics;
 };
 } // namespace
@@ -266,11 +266,13 @@ Tensor &Tracer::getTensor(QuantizeOp op) {
   if (tensor.name.empty())
     tensor.name = getResultPath(function, op.getResult());
   if (tensor.name.empty()) {
-    // Several tensors may be made at one place.
-    tensor.name = describeLocation(op.getLoc());
-    if (unsigned number = ++atLocation[tensor.name]; number > 1)
+    auto name = op->getAttrOfType<StringAttr>(FP8Dialect::kTensorAttrName);
+    tensor.name = name ? name.str() : describeLocation(op.getLoc());
+    // Several tensors may be made at one place, and sums have the name, too.
+    if (unsigned number = ++named[tensor.name]; number > 1)
       tensor.name += "." + std::to_string(number);
   }
+  op->removeAttr(FP8Dialect::kTensorAttrName);
   return tensor;
 }
 

@@ -120,3 +120,20 @@ func.func @places(%s: tensor<f32>, %v: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> 
 func.func @nothing(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// What no dot reads has the name that its quantization has been given; a second
+// one, such as a sum, has a number.
+// CHECK-LABEL: func.func @given(
+// CHECK-SAME: fp8.path = "trace.quantization.p['w'].weight_gradient"}
+// CHECK-SAME: fp8.path = "trace.quantization.p['w'].weight_gradient.2"}
+// CHECK-NOT: fp8.tensor
+func.func @given(%x: tensor<4x32xf32>, %scale: tensor<f32>) -> (tensor<4x32xf32> {fp8.kind = "output", fp8.path = "y"}) {
+  %0 = fp8.quantize %x, %scale, %scale rounding = nearest_even, overflow = saturate {fp8.tensor = "p['w'].weight_gradient"} : tensor<4x32xf32> -> !fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>
+  %1 = fp8.dequantize %0 : !fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32> -> tensor<4x32xf32>
+  %2 = stablehlo.add %1, %x : tensor<4x32xf32>
+  %3 = fp8.quantize %2, %scale, %scale rounding = nearest_even, overflow = saturate {fp8.tensor = "p['w'].weight_gradient"} : tensor<4x32xf32> -> !fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>
+  %4 = fp8.dequantize %3 : !fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32> -> tensor<4x32xf32>
+  return %4 : tensor<4x32xf32>
+}
