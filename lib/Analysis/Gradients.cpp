@@ -51,7 +51,8 @@ static bool cutsOffPadding(stablehlo::SliceOp slice) {
 }
 
 /// Returns the operand that a result copies, with another shape, type, position
-/// or rank.
+/// or rank. A convolution and its gradients multiply different windows of a
+/// tensor.
 static Value copyOf(OpResult result) {
   Operation *op = result.getOwner();
   if (isa<stablehlo::OptimizationBarrierOp>(op))
@@ -59,7 +60,7 @@ static Value copyOf(OpResult result) {
   if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp, stablehlo::ReverseOp,
           stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
           stablehlo::ReducePrecisionOp, stablehlo::DynamicSliceOp,
-          stablehlo::PadOp, stablehlo::NegOp, ExchangeOp>(op))
+          stablehlo::PadOp, stablehlo::NegOp, WindowsOp, ExchangeOp>(op))
     return op->getOperand(0);
   if (auto slice = dyn_cast<stablehlo::SliceOp>(op))
     return isOfStack(slice) || cutsOffPadding(slice) ? slice.getOperand()
