@@ -282,6 +282,32 @@ static Value reshape(OpBuilder &builder, Location loc, Value value,
                                         builder, loc, type.clone(shape), value);
 }
 
+/// Returns where some dimensions are in an order.
+static SmallVector<int64_t> getPlaces(ArrayRef<int64_t> order,
+                                      ArrayRef<int64_t> dims) {
+  return llvm::map_to_vector(dims, [&](int64_t dim) {
+    return llvm::find(order, dim) - order.begin();
+  });
+}
+
+/// Returns a value with its dimensions in an order; a reversed one is reversed
+/// after that.
+static Value transpose(OpBuilder &builder, Value value,
+                       ArrayRef<int64_t> order) {
+  if (llvm::is_sorted(order))
+    return value;
+  if (auto reverse = value.getDefiningOp<stablehlo::ReverseOp>())
+    return stablehlo::ReverseOp::create(
+        builder, reverse.getLoc(),
+        transpose(builder, reverse.getOperand(), order),
+        getPlaces(order, reverse.getDimensions()));
+  SmallVector<int64_t> shape = applyPermutation(shapeOf(value), order);
+  return stablehlo::TransposeOp::create(
+      builder, value.getLoc(),
+      cast<RankedTensorType>(value.getType()).clone(shape), value,
+      builder.getDenseI64ArrayAttr(order));
+}
+
 /// Splits the image's dimension of groups.
 Value DotBuilder::splitGroups(Value image) {
   SmallVector<int64_t> shape;
@@ -382,6 +408,33 @@ void DotBuilder::placeImage(Value &image) {
   image = reshape(builder, op.getLoc(), split, shape);
 }
 
+/// Splits a dimension of a value into groups, before the value is transposed:
+/// JAX merges the groups of a kernel for the gradient of its image, and both
+/// reshapes cancel.
+static Value splitBeforeTransposes(OpBuilder &builder, Location loc,
+                                   Value value, int64_t split, int64_t groups) {
+  SmallVector<int64_t> shape, order;
+  auto transpose = value.getDefiningOp<stablehlo::TransposeOp>();
+  if (!transpose) {
+    for (auto [dim, extent] : llvm::enumerate(shapeOf(value))) {
+      if (int64_t(dim) == split)
+        shape.append({groups, extent / groups});
+      else
+        shape.push_back(extent);
+    }
+    return reshape(builder, loc, value, shape);
+  }
+  int64_t source = transpose.getPermutation()[split];
+  for (int64_t dim : transpose.getPermutation()) {
+    order.push_back(dim > source ? dim + 1 : dim);
+    if (dim == source)
+      order.push_back(dim + 1);
+  }
+  Value inner = splitBeforeTransposes(builder, loc, transpose.getOperand(),
+                                      source, groups);
+  return ::transpose(builder, inner, order);
+}
+
 /// Leaves out the dimensions of pointwise windows, and finds the contracted
 /// dimensions in the order of the image.
 void DotBuilder::placeKernel(Value &kernel) {
@@ -415,6 +468,10 @@ void DotBuilder::placeKernel(Value &kernel) {
       kernelContracted.push_back(
           places[numbers.getKernelSpatialDimensions()[*i]]);
   }
+  if (groups > 1 && kernel.getDefiningOp<stablehlo::TransposeOp>())
+    kernel = splitBeforeTransposes(builder, op.getLoc(), kernel,
+                                   numbers.getKernelOutputFeatureDimension(),
+                                   groups);
   kernel = reshape(builder, op.getLoc(), kernel, shape);
 }
 
@@ -496,32 +553,6 @@ static SmallVector<int64_t> getOrder(ArrayRef<int64_t> spatial) {
   });
   std::rotate(last.base() - 1, last.base(), order.end());
   return order;
-}
-
-/// Returns where some dimensions are in an order.
-static SmallVector<int64_t> getPlaces(ArrayRef<int64_t> order,
-                                      ArrayRef<int64_t> dims) {
-  return llvm::map_to_vector(dims, [&](int64_t dim) {
-    return llvm::find(order, dim) - order.begin();
-  });
-}
-
-/// Returns a value with its dimensions in an order; a reversed one is reversed
-/// after that.
-static Value transpose(OpBuilder &builder, Value value,
-                       ArrayRef<int64_t> order) {
-  if (llvm::is_sorted(order))
-    return value;
-  if (auto reverse = value.getDefiningOp<stablehlo::ReverseOp>())
-    return stablehlo::ReverseOp::create(
-        builder, reverse.getLoc(),
-        transpose(builder, reverse.getOperand(), order),
-        getPlaces(order, reverse.getDimensions()));
-  SmallVector<int64_t> shape = applyPermutation(shapeOf(value), order);
-  return stablehlo::TransposeOp::create(
-      builder, value.getLoc(),
-      cast<RankedTensorType>(value.getType()).clone(shape), value,
-      builder.getDenseI64ArrayAttr(order));
 }
 
 /// Replaces a convolution by one whose image, kernel and result have a

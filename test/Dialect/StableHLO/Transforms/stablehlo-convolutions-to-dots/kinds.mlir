@@ -156,6 +156,28 @@ func.func @wide_groups(%x: tensor<2x8x6x16xf32>, %w: tensor<3x1x8x24xf32>) -> te
   return %0 : tensor<2x6x6x24xf32>
 }
 
+// The gradient of the image: JAX merges the groups of the kernel, whose result
+// features are first. They are split before the features move to the end, so
+// that both reshapes cancel.
+// CHECK-LABEL: @wide_groups_of_image
+// CHECK: %[[W:.*]] = stablehlo.reshape %arg1 : (tensor<24x8x3xf32>) -> tensor<2x12x8x3xf32>
+// CHECK: %[[SWAPPED:.*]] = stablehlo.transpose %[[W]], dims = [1, 0, 2, 3]
+// CHECK: %[[MERGED:.*]] = stablehlo.reshape %[[SWAPPED]] : (tensor<12x2x8x3xf32>) -> tensor<12x16x3xf32>
+// CHECK: %[[SPLIT:.*]] = stablehlo.reshape %[[MERGED]] : (tensor<12x16x3xf32>) -> tensor<12x2x8x3xf32>
+// CHECK: %[[K:.*]] = stablehlo.transpose %[[SPLIT]], dims = [0, 3, 1, 2]
+// CHECK: stablehlo.dot_general %{{.*}}, %[[K]], batching_dims = [3] x [2], contracting_dims = [2, 4] x [1, 0]
+func.func @wide_groups_of_image(%dy: tensor<2x24x6xf32>, %w: tensor<24x8x3xf32>) -> tensor<2x16x8xf32> {
+  %split = stablehlo.reshape %w : (tensor<24x8x3xf32>) -> tensor<2x12x8x3xf32>
+  %swapped = stablehlo.transpose %split, dims = [1, 0, 2, 3] : (tensor<2x12x8x3xf32>) -> tensor<12x2x8x3xf32>
+  %merged = stablehlo.reshape %swapped : (tensor<12x2x8x3xf32>) -> tensor<12x16x3xf32>
+  %reversed = stablehlo.reverse %merged, dims = [2] : tensor<12x16x3xf32>
+  %0 = stablehlo.convolution(%dy, %reversed) dim_numbers = [b, f, 0]x[i, o, 0]->[b, f, 0],
+    window = {stride = [1], pad = [[2, 2]], lhs_dilate = [1], rhs_dilate = [1], reverse = [false]}
+    {batch_group_count = 1 : i64, feature_group_count = 2 : i64, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}
+    : (tensor<2x24x6xf32>, tensor<12x16x3xf32>) -> tensor<2x16x8xf32>
+  return %0 : tensor<2x16x8xf32>
+}
+
 // The gradient of the kernel: channels of the image are its batch, in groups.
 // CHECK-LABEL: @wide_groups_of_kernel
 // CHECK: %[[SPLIT:.*]] = stablehlo.reshape %arg0 : (tensor<2x8x16xf32>) -> tensor<2x8x2x8xf32>
