@@ -300,6 +300,13 @@ public:
     return view(fp8_step_argument(handle, index), info, owner);
   }
 
+  /// Returns the bytes of an argument that is only read.
+  Bytes value(int64_t index, nb::handle owner) {
+    fp8_tensor_info info;
+    check(fp8_executable_argument(executable.handle, index, &info));
+    return view(const_cast<void *>(fp8_step_value(handle, index)), info, owner);
+  }
+
   /// Returns the bytes of the whole value if each rank has a part, until the
   /// next run.
   Bytes whole(int64_t index, nb::handle owner) {
@@ -777,6 +784,8 @@ NB_MODULE(_native, m) {
       .def_prop_ro("runs", &Step::runs)
       .def_prop_ro("broken", &Step::broken)
       .def("argument", &Step::argument, "index"_a, "owner"_a,
+           nb::rv_policy::reference)
+      .def("value", &Step::value, "index"_a, "owner"_a,
            nb::rv_policy::reference)
       .def("result", &Step::result, "index"_a, "owner"_a,
            nb::rv_policy::reference)

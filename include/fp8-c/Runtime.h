@@ -559,8 +559,11 @@ FP8_CAPI fp8_status fp8_step_stage(fp8_step *step);
    none with this index or it cannot be copied from the GPU (see
    fp8_last_error). With own_buffer the pointer changes with every run, and on a
    GPU it is a copy: call this again after every run, and before writing to an
-   argument. */
+   argument. An argument that is only read is better asked for with
+   fp8_step_value: the next run on a GPU copies the buffer of
+   fp8_step_argument back. */
 FP8_CAPI void *fp8_step_argument(fp8_step *step, int64_t index);
+FP8_CAPI const void *fp8_step_value(fp8_step *step, int64_t index);
 FP8_CAPI void *fp8_step_result(fp8_step *step, int64_t index);
 
 typedef struct fp8_memory {

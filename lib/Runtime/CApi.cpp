@@ -75,12 +75,20 @@ void *fp8_step_argument(fp8_step *step, int64_t index) {
   return address;
 }
 
+const void *fp8_step_value(fp8_step *step, int64_t index) {
+  if (!step || !hasArgument(*step, index))
+    return nullptr;
+  const void *address = nullptr;
+  guard([&] { address = step->value(index); });
+  return address;
+}
+
 void *fp8_step_result(fp8_step *step, int64_t index) {
   if (!step || index < 0 ||
       index >= static_cast<int64_t>(step->executable.results.size()))
     return nullptr;
   void *address = nullptr;
-  guard([&] { address = step->result(index); });
+  guard([&] { address = const_cast<char *>(step->result(index)); });
   return address;
 }
 

@@ -41,7 +41,7 @@ void runOnce(const fp8_executable &executable, const char *inputs,
     const TensorInfo &result = executable.results[i];
     // A result with its own buffer has been swapped with its argument.
     const void *data =
-        result.stateArg >= 0 ? step.argument(result.stateArg) : step.result(i);
+        result.stateArg >= 0 ? step.value(result.stateArg) : step.result(i);
     tensors.push_back({result.name, result.type, data});
   }
   writeSafeTensors(outputs, std::move(tensors), {});

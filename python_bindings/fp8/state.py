@@ -131,7 +131,7 @@ class Memory:
             return
         infos = self.functions.arguments
         held = [i for i, info in enumerate(infos) if info.role == "state" and (self.has_shards or not info.shard)]
-        values = {infos[i].name: self.native.argument(i, self.native) for i in held}
+        values = {infos[i].name: self.native.value(i, self.native) for i in held}
         parts = {info.name: info.parts.index(info.parts[group.rank]) for info in infos if info.parts}
         group._expect_same(values, ": all ranks have to hold the same state", parts)
 
@@ -149,7 +149,7 @@ class Memory:
         """Yields the arguments that are state, each with its bytes; of state that is divided among ranks, those of which this one has some."""
         for i, info in enumerate(self.functions.arguments):
             if info.role == "state" and (self.has_shards or not info.shard or self.native.owns(info.shard)):
-                yield info, self.native.argument(i, self.native)
+                yield info, self.native.value(i, self.native)
 
     def gather(self):
         """Copies the shards and parts of other ranks to this one, until the next step. All ranks call it."""

@@ -294,6 +294,80 @@ Counts driverCounts() {
   return counts;
 }
 
+/// Returns how many copies have left or reached memory that is not pinned: the
+/// mirrors of state.
+uint64_t copiesOfState() { return driverCounts().pageable; }
+
+} // namespace
+
+TEST(Step, IsReadWithoutBeingCopiedBack) {
+  Trained function;
+  Executable executable(function.builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 0, &step), FP8_OK) << fp8_last_error();
+  std::fill_n(argument<float>(step, 0), elements, 1.0f);
+  std::fill_n(argument<float>(step, 1), elements, 2.0f);
+  ASSERT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
+  uint64_t copies = copiesOfState();
+  float first = *static_cast<const float *>(fp8_step_value(step, 0));
+  EXPECT_EQ(first, 1 + 2 + function.constant[0] + function.constant[elements]);
+  EXPECT_EQ(copiesOfState(), copies + 1);
+  ASSERT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
+  EXPECT_EQ(copiesOfState(), copies + 1);
+  // What may be written goes back.
+  argument<float>(step, 0)[0] = 5;
+  ASSERT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
+  EXPECT_EQ(copiesOfState(), copies + 3);
+  EXPECT_EQ(*static_cast<const float *>(fp8_step_value(step, 0)),
+            5 + 2 + function.constant[0] + function.constant[elements]);
+  fp8_step_destroy(step);
+}
+
+// The state goes from one step to the other on the GPU.
+TEST(Step, AnEvaluationLeavesItsStateOnTheGpu) {
+  Trained function;
+  Executable executable(function.builder.build());
+  Function loss("loss",
+                [](fp8_step *step) { start(step, 0, sum, 1, {~0, ~2}); });
+  loss.builder.arg("x", FP8_DTYPE_F32, {elements}, FP8_ROLE_STATE)
+      .arg("y", FP8_DTYPE_F32, {elements}, FP8_ROLE_BATCH)
+      .result("loss", FP8_DTYPE_F32, {}, FP8_KIND_LOSS);
+  loss.builder.desc.num_constants = 0; // They would be copied, too.
+  Executable evaluation(loss.builder.build());
+  std::vector<float> rows = ramp(2 * elements, 0);
+  int64_t dims[] = {2, elements};
+  fp8_tensor_info info = {};
+  info.dtype = FP8_DTYPE_F32;
+  info.rank = 2;
+  info.dims = dims;
+  fp8_batch_source source = {"y", nullptr, nullptr, &info, rows.data()};
+  fp8_train_options options = {};
+  options.step = executable;
+  options.eval = evaluation;
+  options.eval_batches = &source;
+  options.num_eval_batches = 1;
+  options.no_signals = 1;
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 0, &step), FP8_OK) << fp8_last_error();
+  std::fill_n(argument<float>(step, 0), elements, 1.0f);
+  ASSERT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
+  uint64_t copies = copiesOfState();
+  std::string said;
+  auto say = [](void *user, const char *line) {
+    *static_cast<std::string *>(user) = line;
+  };
+  ASSERT_EQ(fp8_evaluate(&options, step, say, &said), FP8_OK)
+      << fp8_last_error();
+  EXPECT_EQ(copiesOfState(), copies);
+  ASSERT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
+  EXPECT_EQ(copiesOfState(), copies);
+  // The sum of 1 + (1000 + i) + (1064 + i) for i below 64.
+  EXPECT_EQ(said, "{\"heldout_loss\":136192.0,\"batches\":2}");
+  fp8_step_destroy(step);
+}
+
+namespace {
+
 /// With FP8_GPU_CHECK launches are made one by one, and the GPU decides
 /// nothing.
 bool isChecked() { return std::getenv("FP8_GPU_CHECK") != nullptr; }

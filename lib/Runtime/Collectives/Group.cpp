@@ -1,8 +1,8 @@
 //===- Group.cpp - Processes that run a step together ---------------------===//
 
 #include "Group.h"
-#include "../Support/Clock.h"
 #include "../GPU/Driver.h"
+#include "../Support/Clock.h"
 #include "../Support/Error.h"
 #include "Plugin.h"
 

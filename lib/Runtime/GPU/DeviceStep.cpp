@@ -18,6 +18,9 @@ static constexpr int64_t maxNodes = 1 << 16;
 static constexpr int64_t maxSets = 65535;
 /// Results up to this size are copied to the host in every run.
 static constexpr int64_t fetchedBytes = 4096;
+/// Larger results have no pinned mirror. Most are never copied: those of an
+/// initializer are as large as the state.
+static constexpr int64_t pinnedResultBytes = 1 << 20;
 
 //===----------------------------------------------------------------------===//
 // Memory
@@ -48,6 +51,7 @@ DeviceStep::~DeviceStep() {
       driver.cuStreamSynchronize(one);
   program.clear();
   counters.reset();
+  kept.reset();
   operandTables.clear();
   conditions.clear();
   for (cuda::Event event : {uploaded, taken, arrived, finished})
@@ -73,6 +77,7 @@ void DeviceStep::layOut() {
     buffer.mirror = nullptr;
     buffer.isArgument = isArgument;
     buffer.isState = isState;
+    buffer.hostIsNewer = isArgument;
     buffer.isFetched = !isArgument && buffer.bytes <= fetchedBytes;
     totalBytes += alignUp(std::max<int64_t>(buffer.bytes, 1), deviceAlignment);
     bool isFed = isArgument && !isState &&
@@ -81,8 +86,9 @@ void DeviceStep::layOut() {
       buffer.staging = totalBytes;
       totalBytes += alignUp(buffer.bytes, deviceAlignment);
     }
-    // State moves only on demand.
-    (isState ? mirrorBytes : pinnedBytes) +=
+    buffer.isPinned =
+        isFed || (!isArgument && buffer.bytes <= pinnedResultBytes);
+    (buffer.isPinned ? pinnedBytes : mirrorBytes) +=
         alignUp(std::max<int64_t>(buffer.bytes, 1), deviceAlignment);
     buffers.push_back(buffer);
   };
@@ -107,22 +113,31 @@ void DeviceStep::layOut() {
   totalBytes += alignUp(executable.scratchBytes, deviceAlignment);
 }
 
-void DeviceStep::allocate() {
+/// Returns the error that `what` needs more memory than is free.
+Error DeviceStep::tooLarge(const std::string &what, int64_t bytes) const {
   size_t available = 0, total = 0;
   driver.check(driver.cuMemGetInfo_v2(&available, &total),
                "tell how much memory is free");
-  auto tooLarge = [&] {
-    return Error(FP8_ERROR_MEMORY,
-                 str("'", executable.name, "' needs ", bytesText(totalBytes),
-                     " of GPU memory, but ", device.name, " has ",
-                     bytesText(static_cast<int64_t>(available)), " free of ",
-                     bytesText(static_cast<int64_t>(total))));
-  };
-  if (static_cast<size_t>(totalBytes) > available)
-    throw tooLarge();
+  return {FP8_ERROR_MEMORY,
+          str(what, " needs ", bytesText(bytes), " of GPU memory, but ",
+              device.name, " has ", bytesText(static_cast<int64_t>(available)),
+              " free of ", bytesText(static_cast<int64_t>(total)))};
+}
+
+void DeviceStep::checkFree(const std::string &what, int64_t bytes) const {
+  size_t available = 0, total = 0;
+  driver.check(driver.cuMemGetInfo_v2(&available, &total),
+               "tell how much memory is free");
+  if (static_cast<size_t>(bytes) > available)
+    throw tooLarge(what, bytes);
+}
+
+void DeviceStep::allocate() {
+  std::string what = str("'", executable.name, "'");
+  checkFree(what, totalBytes);
   cuda::Status status = driver.cuMemAlloc_v2(&memory, totalBytes);
   if (status == cuda::OutOfMemory)
-    throw tooLarge();
+    throw tooLarge(what, totalBytes);
   driver.check(status, "allocate memory");
 
   mirrors = Mapping(mirrorBytes + 1);
@@ -133,7 +148,7 @@ void DeviceStep::allocate() {
   std::memset(pinned, 0, pinnedBytes + deviceAlignment);
   char *nextPinned = pinned, *nextMirror = mirrors.data();
   for (Buffer &buffer : buffers) {
-    char *&next = buffer.isState ? nextMirror : nextPinned;
+    char *&next = buffer.isPinned ? nextPinned : nextMirror;
     buffer.mirror = next;
     next += alignUp(std::max<int64_t>(buffer.bytes, 1), deviceAlignment);
   }
@@ -160,7 +175,7 @@ void DeviceStep::waitFor(const std::string &what) {
   isRunning = false;
 }
 
-void *DeviceStep::buffer(size_t number) {
+const void *DeviceStep::value(size_t number) {
   device.makeCurrent();
   Buffer &buffer = buffers[number];
   std::string what = str("run '", executable.name, "'");
@@ -182,8 +197,45 @@ void *DeviceStep::buffer(size_t number) {
     waitFor(str("copy a result of '", executable.name, "'"));
   }
   buffer.deviceIsNewer = false;
-  buffer.hostIsNewer = buffer.isArgument;
   return buffer.mirror;
+}
+
+void *DeviceStep::argument(size_t number) {
+  value(number);
+  Buffer &buffer = buffers[number];
+  buffer.hostIsNewer = true;
+  return buffer.mirror;
+}
+
+void DeviceStep::take(size_t number, DeviceStep &from, size_t source) {
+  device.makeCurrent();
+  Buffer &to = buffers[number];
+  const Buffer &other = from.buffers[source];
+  if (to.bytes == 0)
+    return;
+  if (other.hostIsNewer || other.isStaged) {
+    std::memcpy(argument(number), other.mirror, to.bytes);
+    return;
+  }
+  std::string what = str("copy an argument of '", executable.name, "'");
+  driver.check(driver.cuEventRecord(from.finished, from.stream), what);
+  driver.check(driver.cuStreamWaitEvent(stream, from.finished, 0), what);
+  direct->copy(memory + to.place, from.memory + other.place, to.bytes);
+  driver.check(driver.cuEventRecord(taken, stream), what);
+  driver.check(driver.cuStreamWaitEvent(from.stream, taken, 0), what);
+  to.isStaged = to.hostIsNewer = false;
+  to.deviceIsNewer = true;
+}
+
+void DeviceStep::clear(size_t number) {
+  device.makeCurrent();
+  Buffer &buffer = buffers[number];
+  if (buffer.bytes > 0)
+    driver.check(
+        driver.cuMemsetD8Async(memory + buffer.place, 0, buffer.bytes, stream),
+        "clear an argument");
+  buffer.isStaged = buffer.hostIsNewer = false;
+  buffer.deviceIsNewer = true;
 }
 
 cuda::DevicePointer DeviceStep::resolve(int64_t operand, int64_t launch) const {
@@ -203,9 +255,54 @@ cuda::DevicePointer DeviceStep::resolve(int64_t operand, int64_t launch) const {
                   buffers.size() + constantPlaces.size(), " external buffers"));
 }
 
+void DeviceStep::keep(const std::vector<size_t> &numbers) {
+  device.makeCurrent();
+  if (!kept) {
+    int64_t bytes = 0;
+    for (size_t number : numbers)
+      bytes += alignUp(buffers[number].bytes, deviceAlignment);
+    checkFree(
+        str("a copy of the state of '", executable.name, "', to undo a step,"),
+        bytes);
+    kept = std::make_unique<DeviceMemory>(driver, std::max<int64_t>(bytes, 1),
+                                          stream);
+  }
+  cuda::DevicePointer place = kept->address;
+  for (size_t number : numbers) {
+    Buffer &buffer = buffers[number];
+    uploadArgument(buffer);
+    if (buffer.bytes > 0)
+      direct->copy(place, memory + buffer.place, buffer.bytes);
+    place += alignUp(buffer.bytes, deviceAlignment);
+  }
+}
+
+void DeviceStep::restore(const std::vector<size_t> &numbers) {
+  device.makeCurrent();
+  cuda::DevicePointer place = kept->address;
+  for (size_t number : numbers) {
+    Buffer &buffer = buffers[number];
+    if (buffer.bytes > 0)
+      direct->copy(memory + buffer.place, place, buffer.bytes);
+    place += alignUp(buffer.bytes, deviceAlignment);
+    buffer.hostIsNewer = false;
+    buffer.deviceIsNewer = true;
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // A run
 //===----------------------------------------------------------------------===//
+
+/// Copies an argument whose mirror is newer.
+void DeviceStep::uploadArgument(Buffer &buffer) {
+  if (buffer.hostIsNewer && buffer.bytes > 0)
+    driver.check(driver.cuMemcpyHtoDAsync_v2(memory + buffer.place,
+                                             buffer.mirror, buffer.bytes,
+                                             stream),
+                 "copy an argument");
+  buffer.hostIsNewer = false;
+}
 
 void DeviceStep::stage() {
   device.makeCurrent();
@@ -243,12 +340,9 @@ void DeviceStep::upload() {
     if (buffer.isStaged)
       direct->copy(memory + buffer.place, memory + buffer.staging,
                    buffer.bytes);
-    else if (buffer.isArgument && buffer.hostIsNewer && buffer.bytes > 0)
-      driver.check(driver.cuMemcpyHtoDAsync_v2(memory + buffer.place,
-                                               buffer.mirror, buffer.bytes,
-                                               stream),
-                   "copy an argument");
-    buffer.isStaged = buffer.hostIsNewer = false;
+    else if (buffer.isArgument)
+      uploadArgument(buffer);
+    buffer.isStaged = false;
   }
   driver.check(driver.cuEventRecord(taken, stream),
                str("run '", executable.name, "'"));

@@ -34,9 +34,19 @@ public:
   DeviceStep &operator=(const DeviceStep &) = delete;
 
   /// Returns the mirror of external buffer `number` (an argument or a result)
-  /// with the values of the last run. The next run reads what is written to the
-  /// mirror of an argument.
-  void *buffer(size_t number);
+  /// with the values of the last run.
+  const void *value(size_t number);
+  /// Returns the mirror of an argument. The next run reads what is written to
+  /// it.
+  void *argument(size_t number);
+  /// Copies a buffer of another step to that of an argument. What either step
+  /// does next waits for the copy.
+  void take(size_t number, DeviceStep &from, size_t source);
+  /// Fills the buffer of an argument with zeros.
+  void clear(size_t number);
+  /// Copies these arguments to memory of their own, and back.
+  void keep(const std::vector<size_t> &numbers);
+  void restore(const std::vector<size_t> &numbers);
   /// Starts to copy batches from their mirrors, possibly beside a run in
   /// progress; the next run reads them.
   void stage();
@@ -100,7 +110,8 @@ private:
     int64_t bytes;
     char *mirror;
     bool isArgument, isState;
-    bool hostIsNewer = true; // the mirror is, or may be, newer
+    bool isPinned;    // the mirror
+    bool hostIsNewer; // the mirror is, or may be, newer
     bool deviceIsNewer = false;
     bool isStaged = false;  // `staging` is newer than `place`
     bool isFetched = false; // every run copies it to the mirror
@@ -117,10 +128,13 @@ private:
   };
 
   void layOut();
+  Error tooLarge(const std::string &what, int64_t bytes) const;
+  void checkFree(const std::string &what, int64_t bytes) const;
   void allocate();
   void uploadConstants();
   cuda::DevicePointer resolve(int64_t operand, int64_t launch) const;
   void upload();
+  void uploadArgument(Buffer &buffer);
   void begin(fp8_step &step);
   void recordArrival();
   void fetchResults();
@@ -172,8 +186,8 @@ private:
   int64_t scratchPlace = 0;
   std::vector<Buffer> buffers; // arguments, then own results
   std::vector<int64_t> constantPlaces;
-  Mapping mirrors;        // of large buffers
-  char *pinned = nullptr; // of buffers that every run copies
+  Mapping mirrors;        // of buffers that move on demand
+  char *pinned = nullptr; // mirrors of buffers that every run copies
   int64_t pinnedBytes = 0, mirrorBytes = 0;
   std::vector<std::pair<size_t, size_t>> swaps; // own result -> argument
   cuda::Stream stream = nullptr;
@@ -211,6 +225,7 @@ private:
     cuda::DevicePointer address = 0;
   };
   std::unique_ptr<DeviceMemory> counters;
+  std::unique_ptr<DeviceMemory> kept; // the arguments that `keep` copies
   /// The operands of launches with several sets, by the number of the launch.
   std::map<int64_t, std::unique_ptr<DeviceMemory>> operandTables;
   std::vector<std::unique_ptr<DeviceMemory>> conditions;

@@ -106,7 +106,7 @@ std::unique_ptr<Evaluation> HeldOut::open(const fp8_executable &function) {
     throw Error(FP8_ERROR_DATA, "held-out text is given but the evaluation has "
                                 "no integer argument left for it");
   std::unique_ptr<InitialValues> initial;
-  std::vector<const void *> values;
+  std::vector<Value> values;
   if (!evaluation->missing().empty()) {
     initial = std::make_unique<InitialValues>(options.init_file, options.init,
                                               options.seed, options.threads);

@@ -140,7 +140,7 @@ void Evaluation::setText(const TextData &data) {
 }
 
 void Evaluation::prepare(fp8_step &trainedStep,
-                         const std::vector<const void *> &missing,
+                         const std::vector<Value> &missing,
                          const std::function<Key(const TensorInfo &)> &keyOf,
                          int threads) {
   Binding binding;
@@ -157,8 +157,7 @@ void Evaluation::prepare(fp8_step &trainedStep,
   trained = &trainedStep;
   step = std::make_unique<fp8_step>(function, threads);
   for (size_t i = 0; i < missingArguments.size(); ++i)
-    std::memcpy(step->argument(missingArguments[i]), missing[i],
-                missingNames[i].type.bytes());
+    step->set(missingArguments[i], missing[i]);
   for (auto &[argument, key] : keys)
     key = keyOf(function.arguments[argument]);
 }
@@ -197,7 +196,7 @@ std::vector<double> Evaluation::collect(std::vector<double> mine) const {
 
 /// Copies the values of the trained step's state to the arguments that take
 /// them, or those of `given` where it has some.
-void Evaluation::bindState(const std::vector<const void *> &given) {
+void Evaluation::bindState(const std::vector<Value> &given) {
   auto isGiven = [&](size_t leaf) { return !given.empty() && given[leaf]; };
   std::vector<size_t> wanted;
   std::copy_if(boundLeaves.begin(), boundLeaves.end(),
@@ -206,9 +205,7 @@ void Evaluation::bindState(const std::vector<const void *> &given) {
   StoredState::Loaded values = state.read(*trained, wanted);
   for (size_t i = 0; i < boundArguments.size(); ++i) {
     size_t leaf = boundLeaves[i];
-    std::memcpy(step->argument(boundArguments[i]),
-                isGiven(leaf) ? given[leaf] : values.data(leaf),
-                function.arguments[boundArguments[i]].type.bytes());
+    step->set(boundArguments[i], isGiven(leaf) ? given[leaf] : values[leaf]);
   }
 }
 
@@ -229,7 +226,7 @@ void Evaluation::feed(int64_t batch, RowPosition &position) {
 
 std::optional<std::vector<double>>
 Evaluation::run(const std::function<bool()> &stop,
-                const std::vector<const void *> &given,
+                const std::vector<Value> &given,
                 const std::function<void(int64_t batch, fp8_step &)> &seen) {
   bindState(given);
   std::vector<double> values;

@@ -28,7 +28,7 @@ public:
   /// Arguments without a value in the step; they take initial values.
   const std::vector<NamedTensor> &missing() const { return missingNames; }
   /// Allocates memory. `keyOf` returns the initial value of a key argument.
-  void prepare(fp8_step &trained, const std::vector<const void *> &missing,
+  void prepare(fp8_step &trained, const std::vector<Value> &missing,
                const std::function<Key(const TensorInfo &)> &keyOf,
                int threads);
 
@@ -39,10 +39,9 @@ public:
   /// Runs over all data and returns the means of the scalar results over the
   /// batches, the loss first; nothing if `stop` returned true. `given` is
   /// empty, or has for each leaf of the step's state a value that replaces the
-  /// step's own, or nullptr. `seen` is called after each batch.
+  /// step's own, or an empty one. `seen` is called after each batch.
   std::optional<std::vector<double>>
-  run(const std::function<bool()> &stop,
-      const std::vector<const void *> &given = {},
+  run(const std::function<bool()> &stop, const std::vector<Value> &given = {},
       const std::function<void(int64_t batch, fp8_step &)> &seen = nullptr);
   /// Returns the paths of the scalar results other than the loss.
   std::vector<std::string> metricNames() const;
@@ -55,7 +54,7 @@ public:
   void memory(fp8_memory &out) const { step->memory(out); }
 
 private:
-  void bindState(const std::vector<const void *> &given);
+  void bindState(const std::vector<Value> &given);
   void feed(int64_t batch, RowPosition &position);
   std::vector<double> collect(std::vector<double> mine) const;
   void findScalars();

@@ -82,11 +82,9 @@ void WeightExport::write(StoredState &state, fp8_step &step) {
   {
     StoredState::Loaded values = state.read(step, wantedLeaves);
     for (size_t i = 0; i < sources.size(); ++i) {
-      const void *value = sources[i].leaf >= 0
-                              ? values.data(sources[i].leaf)
-                              : step.argument(sources[i].argument);
-      std::memcpy(encode->argument(i), value,
-                  options.encode->arguments[i].type.bytes());
+      encode->set(i, sources[i].leaf >= 0
+                         ? values[sources[i].leaf]
+                         : Value::argument(step, sources[i].argument));
     }
   }
   encode->run();
@@ -141,9 +139,9 @@ WeightExport::check(Evaluation &evaluation, const std::function<bool()> &stop) {
     std::memcpy(decode.argument(i), tensor->data, argument.type.bytes());
   }
   decode.run();
-  std::vector<const void *> given;
+  std::vector<Value> given;
   for (int64_t result : decoded)
-    given.push_back(result >= 0 ? decode.result(result) : nullptr);
+    given.push_back(result >= 0 ? Value::result(decode, result) : Value());
 
   std::vector<double> logits[2];
   std::optional<std::vector<double>> means[2];
@@ -152,8 +150,8 @@ WeightExport::check(Evaluation &evaluation, const std::function<bool()> &stop) {
       if (batch == 0)
         logits[exported] = logitsOf(step);
     };
-    means[exported] = evaluation.run(
-        stop, exported ? given : std::vector<const void *>(), see);
+    means[exported] =
+        evaluation.run(stop, exported ? given : std::vector<Value>(), see);
     if (!means[exported])
       return std::nullopt;
   }

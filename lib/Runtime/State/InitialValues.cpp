@@ -83,8 +83,8 @@ InitialValues::Values
 InitialValues::find(const std::vector<NamedTensor> &targets,
                     const std::vector<NamedTensor> &optional) const {
   Values found;
-  found.targets.assign(targets.size(), nullptr);
-  found.optional.assign(optional.size(), nullptr);
+  found.targets.resize(targets.size());
+  found.optional.resize(optional.size());
   auto take = [&](const std::vector<NamedTensor> &sources, auto &&dataOf) {
     Binding binding = bindByPath(targets, sources);
     Binding left = bindLeft(binding, optional, sources);
@@ -100,7 +100,7 @@ InitialValues::find(const std::vector<NamedTensor> &targets,
   if (!path.empty()) {
     std::vector<NamedTensor> sources = namesOf(file);
     Binding binding =
-        take(sources, [&](int64_t i) { return file.tensors[i].data; });
+        take(sources, [&](int64_t i) { return Value(file.tensors[i].data); });
     if (!binding.misshaped.empty() || (!binding.missing.empty() && !init))
       throw Error(FP8_ERROR_MISMATCH, describe(binding,
                                                str("the tensors in '", path,
@@ -111,9 +111,10 @@ InitialValues::find(const std::vector<NamedTensor> &targets,
   }
   if (init) {
     std::vector<NamedTensor> sources = namesOf(init->executable.results);
-    Binding binding = take(sources, [&](int64_t i) { return init->result(i); });
+    Binding binding =
+        take(sources, [&](int64_t i) { return Value::result(*init, i); });
     // A value from the file is not missing.
-    auto isGiven = [&](int64_t target) { return found.targets[target]; };
+    auto isGiven = [&](int64_t target) { return bool(found.targets[target]); };
     binding.missing.erase(
         std::remove_if(binding.missing.begin(), binding.missing.end(), isGiven),
         binding.missing.end());

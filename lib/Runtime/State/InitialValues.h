@@ -22,9 +22,9 @@ public:
                 int threads);
 
   /// Finds all of `targets` by path (throws with a list of mismatches), and
-  /// those of `optional` that match what is left; the others get nullptr.
+  /// those of `optional` that match what is left; the others stay empty.
   struct Values {
-    std::vector<const void *> targets, optional;
+    std::vector<Value> targets, optional;
     std::vector<NamedTensor> unused; // of the file
   };
   Values find(const std::vector<NamedTensor> &targets,

@@ -144,15 +144,7 @@ std::string StoredState::storedJson() const {
   return dumpJson(json);
 }
 
-void StoredState::write(const std::vector<const void *> &values,
-                        fp8_step &into) {
-  auto copy = [&](char *to, size_t leaf) {
-    int64_t bytes = leaves[leaf].named.type.bytes();
-    if (values[leaf])
-      std::memcpy(to, values[leaf], bytes);
-    else
-      std::memset(to, 0, bytes);
-  };
+void StoredState::write(const std::vector<Value> &values, fp8_step &into) {
   for (size_t i = 0; i < leaves.size(); ++i)
     if (leaves[i].argument >= 0)
       into.setWhole(leaves[i].argument, values[i]);
@@ -161,10 +153,10 @@ void StoredState::write(const std::vector<const void *> &values,
   fp8_step function(*store, threads);
   for (size_t i = 0; i < leaves.size(); ++i)
     if (leaves[i].storeArgument >= 0)
-      copy(function.argument(leaves[i].storeArgument), i);
+      function.set(leaves[i].storeArgument, values[i]);
   function.run();
   for (size_t i = 0; i < stored.size(); ++i)
-    into.setWhole(storedArguments[i], function.result(i));
+    into.setWhole(storedArguments[i], Value::result(function, i));
   function.memory(storeTook.emplace());
 }
 
@@ -176,16 +168,15 @@ StoredState::Loaded StoredState::read(fp8_step &from,
     loaded.memory = std::make_unique<fp8_step>(*load, threads);
     fp8_step &function = *loaded.memory;
     for (size_t i = 0; i < loadedArguments.size(); ++i)
-      std::memcpy(function.argument(i), from.whole(loadedArguments[i]),
-                  load->arguments[i].type.bytes());
+      function.set(i, from.wholeValue(loadedArguments[i]));
     function.run();
     function.memory(loadTook.emplace());
   }
-  loaded.values.assign(leaves.size(), nullptr);
+  loaded.values.resize(leaves.size());
   for (size_t i : wanted)
     loaded.values[i] = leaves[i].loadResult >= 0
-                           ? loaded.memory->result(leaves[i].loadResult)
-                           : from.whole(leaves[i].argument);
+                           ? Value::result(*loaded.memory, leaves[i].loadResult)
+                           : from.wholeValue(leaves[i].argument);
   return loaded;
 }
 

@@ -46,20 +46,20 @@ public:
   /// Returns the names of the step's state that the compiler has added.
   std::vector<std::string> compilersNames() const;
 
-  /// Sets the step's state from one value for each leaf (NULL: zeros); `store`
+  /// Sets the step's state from one value for each leaf (empty: zeros); `store`
   /// converts those that it takes.
-  void write(const std::vector<const void *> &values, fp8_step &step);
+  void write(const std::vector<Value> &values, fp8_step &step);
 
   /// The values of the tree. They are valid as long as this object and the step
   /// live and the step does not run.
   class Loaded {
   public:
-    const void *data(size_t leaf) const { return values[leaf]; }
+    const Value &operator[](size_t leaf) const { return values[leaf]; }
 
   private:
     friend class StoredState;
     std::unique_ptr<fp8_step> memory;
-    std::vector<const void *> values;
+    std::vector<Value> values;
   };
   /// Runs `load` if a leaf of `wanted` needs it.
   Loaded read(fp8_step &step, const std::vector<size_t> &wanted);

@@ -49,19 +49,16 @@ static void forEachRow(const TensorInfo &info, int64_t rank, F copy) {
   }
 }
 
-void fp8_step::setWhole(size_t i, const void *value) {
+void fp8_step::setWhole(size_t i, const Value &value) {
   const TensorInfo &info = executable.arguments[i];
-  char *data = argument(i);
-  if (!value) {
-    std::memset(data, 0, info.type.bytes());
-  } else if (!info.isPart()) {
-    std::memcpy(data, value, info.type.bytes());
-  } else {
-    checkNumRanks();
-    forEachRow(info, rank(), [&](int64_t from, int64_t to, int64_t bytes) {
-      std::memcpy(data + to, static_cast<const char *>(value) + from, bytes);
-    });
-  }
+  if (!value || !info.isPart())
+    return set(i, value);
+  checkNumRanks();
+  const char *whole = static_cast<const char *>(value.bytes());
+  char *part = argument(i);
+  forEachRow(info, rank(), [&](int64_t from, int64_t to, int64_t bytes) {
+    std::memcpy(part + to, whole + from, bytes);
+  });
 }
 
 void fp8_step::setOwned(size_t i, const void *value) {
@@ -73,15 +70,15 @@ void fp8_step::setOwned(size_t i, const void *value) {
               static_cast<const char *>(value) + own.begin, own.count);
 }
 
-const char *fp8_step::whole(size_t i) {
+Value fp8_step::wholeValue(size_t i) {
   if (!executable.arguments[i].isPart())
-    return argument(i);
+    return Value::argument(*this, i);
   auto found = wholes.find(i);
   if (found == wholes.end())
     throw Error(FP8_ERROR_INVALID,
                 str("expected '", executable.arguments[i].name,
                     "', of which each rank has a part, to be gathered"));
-  return found->second.get();
+  return {found->second.get()};
 }
 
 int64_t fp8_step::partOf(size_t i, int64_t rank) const {
@@ -100,7 +97,7 @@ void fp8_step::gatherPart(size_t i, int64_t only) {
   fp8_group &group = inFlight->ranks();
   int64_t bytes = info.type.bytes(), me = group.rank();
   bool isTaker = only < 0 || only == me;
-  const char *mine = argument(i);
+  const char *mine = value(i);
   // Each part comes from the lowest rank that has it.
   std::vector<AlignedBuffer> parts(group.size());
   std::vector<fp8_message> sends(group.size()), receives(group.size());

@@ -122,8 +122,3 @@ void fp8_step::runOnDevice() {
     throw;
   }
 }
-
-char *fp8_step::external(size_t number) {
-  return static_cast<char *>(device ? device->buffer(number)
-                                    : externals[number]);
-}

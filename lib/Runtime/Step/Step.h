@@ -8,6 +8,7 @@
 #include "../Support/Error.h"
 #include "Executable.h"
 #include "ThreadPool.h"
+#include "Value.h"
 
 #include <functional>
 #include <map>
@@ -60,10 +61,24 @@ struct fp8_step {
   int64_t rank() const { return inFlight ? inFlight->ranks().rank() : 0; }
   int64_t numRanks() const { return inFlight ? inFlight->ranks().size() : 1; }
   fp8::rt::gpu::DeviceStep &onGPU() { return *device; }
-  char *argument(size_t i) { return external(i); }
-  char *result(size_t i) { return external(resultSlots[i]); }
   int threads() const { return pool->size(); }
   void clearProfile();
+
+  //===--------------------------------------------------------------------===//
+  // Values.cpp: arguments and results
+  //===--------------------------------------------------------------------===//
+
+  /// Returns an argument to be written: what a GPU has of it counts no more.
+  char *argument(size_t i);
+  /// Returns the value of an argument.
+  const char *value(size_t i) { return external(i); }
+  const char *result(size_t i) { return external(resultSlots[i]); }
+  /// Writes an argument; an empty value writes zeros.
+  void set(size_t i, const fp8::rt::Value &value);
+  /// Keeps the values of these arguments where the step runs, to bring them
+  /// back.
+  void keep(const std::vector<size_t> &arguments);
+  void restore(const std::vector<size_t> &arguments);
 
   //===--------------------------------------------------------------------===//
   // Launches.cpp: what generated code does
@@ -147,9 +162,13 @@ struct fp8_step {
   /// Copies all parts of an argument to all ranks, or to rank `only`.
   void gatherPart(size_t i, int64_t only = -1);
   /// Returns the whole value of an argument; if it has parts, the gathered one.
-  const char *whole(size_t i);
-  /// Writes an argument; if it has parts, this rank's part. null writes zeros.
-  void setWhole(size_t i, const void *value);
+  const char *whole(size_t i) {
+    return static_cast<const char *>(wholeValue(i).bytes());
+  }
+  fp8::rt::Value wholeValue(size_t i);
+  /// Writes an argument; if it has parts, this rank's part. An empty value
+  /// writes zeros.
+  void setWhole(size_t i, const fp8::rt::Value &value);
   /// Writes an argument like setWhole, but of a shard only the bytes that this
   /// rank owns.
   void setOwned(size_t i, const void *value);
@@ -161,10 +180,15 @@ struct fp8_step {
   std::unique_ptr<fp8::rt::Timeline> timeline;
 
 private:
+  friend fp8::rt::Value;
+
   // Step.cpp
   void runOnDevice();
   void fail(const fp8::rt::Error &error);
-  char *external(size_t number);
+
+  // Values.cpp
+  /// Returns an external buffer, or a GPU's copied to the host.
+  const char *external(size_t number);
 
   // Launches.cpp
   void *resolve(int64_t operand, int64_t launch);
@@ -212,6 +236,7 @@ private:
   int64_t resultBytes = 0;
   std::vector<fp8::rt::Shard> shards;              // by number, from 0
   std::map<size_t, fp8::rt::AlignedBuffer> wholes; // gathered
+  std::vector<std::vector<char>> kept;             // by argument
   std::string failure; // of generated code, found in launch
   fp8_status failureStatus = FP8_ERROR_INTERNAL;
   std::unique_ptr<fp8::rt::gpu::DeviceStep> device; // null: on the CPU

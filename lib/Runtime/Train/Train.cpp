@@ -146,14 +146,8 @@ void Trainer::openTrace() {
 
 /// Copies the state if an alarm may discard the next step's update.
 void Trainer::keepState() {
-  if (!alarms->maySkip())
-    return;
-  keptState.resize(arguments().size());
-  for (size_t i : stateArguments(step->executable)) {
-    Slice own = step->ownBytes(arguments()[i]);
-    const char *data = step->argument(i) + own.begin;
-    keptState[i].assign(data, data + own.count);
-  }
+  if (alarms->maySkip())
+    step->keep(stateArguments(step->executable));
 }
 
 /// Returns what rank 0 has decided.
@@ -196,9 +190,7 @@ bool Trainer::heedAlarms(LogRow &row) {
   if (!verdict.skip)
     return true;
   console.warn("skipped: " + *verdict.skip);
-  for (size_t i : stateArguments(step->executable))
-    std::copy(keptState[i].begin(), keptState[i].end(),
-              step->argument(i) + step->ownBytes(arguments()[i]).begin);
+  step->restore(stateArguments(step->executable));
   row.isSkipped = true;
   ++skippedSteps;
   return false;

@@ -24,7 +24,7 @@ void Trainer::initialize() {
   if (position.shuffle)
     arrays.shuffle(position.seed);
   for (size_t i : stateArguments(step->executable))
-    if (firstNonFinite(step->argument(i), arguments()[i].type) >= 0)
+    if (firstNonFinite(step->value(i), arguments()[i].type) >= 0)
       position.mayBeInfinite.insert(arguments()[i].name);
   for (Evaluation *each : {evaluation.get(), exportEvaluation.get()})
     if (each)
@@ -56,7 +56,7 @@ void Trainer::begin(const InitialValues &initial) {
                           options.init_file, "' are not used, '",
                           found.unused[0].name, "' first"));
   setKeys(found.optional);
-  std::vector<const void *> values(tree.size());
+  std::vector<Value> values(tree.size());
   for (size_t i = 0; i < leaves.size(); ++i)
     values[leaves[i]] = found.targets[i];
   for (size_t i = 0; i < optionalLeaves.size(); ++i)
@@ -65,17 +65,14 @@ void Trainer::begin(const InitialValues &initial) {
 }
 
 /// Writes the key arguments; those without a value get a key from the seed.
-void Trainer::setKeys(const std::vector<const void *> &values) {
+void Trainer::setKeys(const std::vector<Value> &values) {
   std::vector<size_t> indices = keyArguments(step->executable);
   for (size_t i = 0; i < indices.size(); ++i) {
     const TensorInfo &argument = arguments()[indices[i]];
     Key first;
-    const void *value = values[i];
-    if (!value) {
+    if (!values[i])
       first = firstKey(position.seed, i, argument);
-      value = first.data();
-    }
-    std::memcpy(step->argument(indices[i]), value, argument.type.bytes());
+    step->set(indices[i], values[i] ? values[i] : Value(first.data()));
   }
 }
 
@@ -175,14 +172,14 @@ void Trainer::readKeys() {
                   str("key argument '", arguments()[i].name,
                       "': expected u32[2] or u32[4] but got ", type.text()));
     Key key(type.elements());
-    std::memcpy(key.data(), step->argument(i), type.bytes());
+    std::memcpy(key.data(), step->value(i), type.bytes());
     keys.emplace_back(i, std::move(key));
   }
 }
 
 void Trainer::prepareEvaluation(Evaluation &each,
                                 const InitialValues *initial) {
-  std::vector<const void *> values;
+  std::vector<Value> values;
   if (initial)
     values = initial->find({}, each.missing()).optional;
   auto keyOf = [&](const TensorInfo &info) {

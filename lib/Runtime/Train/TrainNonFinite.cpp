@@ -65,7 +65,7 @@ std::string Trainer::nonFiniteStateText() {
   for (size_t i = 0; i < arguments().size() && text.empty(); ++i)
     if (arguments()[i].role == FP8_ROLE_STATE &&
         !position.mayBeInfinite.count(arguments()[i].name))
-      text = nonFiniteText(arguments()[i], step->argument(i),
+      text = nonFiniteText(arguments()[i], step->value(i),
                            step->ownBytes(arguments()[i]));
   return text;
 }

@@ -95,7 +95,7 @@ void Trainer::checkStateIsSame(bool withShards) {
       indices.push_back(i);
   std::vector<uint64_t> hashes;
   for (size_t i : indices)
-    hashes.push_back(hashOf(step->argument(i), arguments()[i].type.bytes()));
+    hashes.push_back(hashOf(step->value(i), arguments()[i].type.bytes()));
   std::vector<std::string> all = options.group->gather(
       std::string(reinterpret_cast<const char *>(hashes.data()),
                   hashes.size() * sizeof(uint64_t)));

@@ -56,7 +56,7 @@ private:
   // Initial state.
   void initialize();
   void begin(const InitialValues &initial);
-  void setKeys(const std::vector<const void *> &values);
+  void setKeys(const std::vector<Value> &values);
   void resume();
   void checkResumed(const CheckpointInfo &info);
   void warnOfOtherRun(const std::string &fingerprint);
@@ -167,8 +167,6 @@ private:
   std::unique_ptr<TraceFile> traceFile; // if there is one
   TraceSummary traceSummary;
   std::unique_ptr<Alarms> alarms;
-  std::vector<std::vector<char>>
-      keptState; // from before the step, to discard its update
   int64_t skippedSteps = 0;
   std::optional<std::string> stopReason;
   std::vector<double> stepSeconds;

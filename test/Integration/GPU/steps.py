@@ -56,6 +56,10 @@ run("both", "nvptx:sm_89", "delayed", 1, landing="early")
 run("both", "cpu", "delayed", 2, "--resume")
 compare("resumed", expected, run("both", "nvptx:sm_90a", "delayed", 3, "--resume", landing="late"))
 
+# Each update is undone on the GPU: the state stays that of the first step.
+skipping = ["--alarm", "loss > 0 : skip"]
+compare("skipped", run("cpu-skipped", "cpu", "delayed", 4, *skipping), run("gpu-skipped", "nvptx:sm_89", "delayed", 4, *skipping))
+
 # TMA brings the operands of the dgrads of 64 tokens: in a loop over the layers their tensor maps differ from one iteration to the next.
 layers = folder / "layers"
 layers.mkdir(exist_ok=True)
