@@ -133,3 +133,22 @@ LogicalResult SignatureAnalyzer::checkTypesOfTrees() {
   }
   return success();
 }
+
+/// Adds what may be the reason that nothing updates parameters: a tree that
+/// comes back with values of another type, such as weights that became f32.
+void SignatureAnalyzer::addRetyped(InFlightDiagnostic &diag) const {
+  for (const SignatureArg &arg : signature.args) {
+    StringRef keys = StringRef(arg.path).substr(rootOf(arg.path).size());
+    if (!argsAreNamed || !resultsAreNamed || resultOfArg[arg.index] ||
+        keys.empty() || isNumber(keys))
+      continue;
+    for (const SignatureResult &result : signature.results)
+      if (!argOfResult[result.index] && result.type != arg.type &&
+          StringRef(result.path).ends_with(keys)) {
+        diag << "; '" << arg.path << "' is " << arg.type << ", but "
+             << result.path << " is " << result.type
+             << ": state has to come back as the type that it has";
+        return;
+      }
+  }
+}

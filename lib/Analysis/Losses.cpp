@@ -509,6 +509,7 @@ InFlightDiagnostic SignatureAnalyzer::emitNoLoss() {
   diag << (names.empty()
                ? "none"
                : "; if the loss is one of them, name it with a loss option");
+  addRetyped(diag);
   return diag;
 }
 

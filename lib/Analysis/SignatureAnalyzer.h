@@ -143,6 +143,7 @@ private:
   const SignatureResult *findNextOfTree(const SignatureArg &arg,
                                         StringRef place) const;
   LogicalResult checkTypesOfTrees();
+  void addRetyped(InFlightDiagnostic &diag) const;
   bool areToldApart(unsigned arg, unsigned result) const;
   bool mayReplaceScalar(unsigned arg, unsigned result);
   bool isComparedWith(Value scalar, Value other);

@@ -365,7 +365,7 @@ struct StoreGradients : fp8::impl::FP8StoreGradientsBase<StoreGradients> {
       seeds.prepare();
     GradientStorer storer(recipe.gradients, seeds, &getContext());
     for (Operation *dot : gradients)
-      if (failed(storer.store(dot->getResult(0), getName(dot))))
+      if (failed(storer.store(dot->getResult(0), getTraceName(dot))))
         return failure();
     numGradients += storer.getNumStored();
     return success();
@@ -373,7 +373,7 @@ struct StoreGradients : fp8::impl::FP8StoreGradientsBase<StoreGradients> {
 
   /// Returns the name of the gradient of a dot's weight in traces, if it is to
   /// have one.
-  StringAttr getName(Operation *dot) const {
+  StringAttr getTraceName(Operation *dot) const {
     StringAttr layer = getVerdict(dot).getLayer();
     if (!nameTensors || !layer)
       return nullptr;
