@@ -520,14 +520,41 @@ bool Reductions::isMeanOfSum(Value value, const Layout &part) {
          entersState(value) && !seedsOf(value).ofLoss;
 }
 
-/// Whether the backward pass of a gradient begins with the reciprocal of a
-/// count, and with no constant of the loss, which is a mean: so it is that of
-/// another loss.
+/// Whether the backward pass of some gradient begins with the reciprocal of a
+/// count.
+bool Reductions::hasGradientByCount() {
+  if (!gradientByCount)
+    gradientByCount = llvm::any_of(whole, [&](Value value) {
+      Layout part = layouts.partOf(value);
+      return part.isPartial(Reduction::Sum) && part.learned &&
+             entersState(value) && seedsOf(value).count;
+    });
+  return *gradientByCount;
+}
+
+/// Whether a gradient is that of another loss. If the loss is a mean, the
+/// backward pass begins with the reciprocal of a count and with no constant of
+/// the loss. If the loss is divided by a count, it begins with a constant and
+/// with no count, though that of other gradients does.
 bool Reductions::isOfOtherLoss(Value value) {
-  if (proven != Reduction::Mean)
+  if (!proven)
     return false;
   Seeds seeds = seedsOf(value);
-  return seeds.count && !seeds.ofLoss;
+  if (proven == Reduction::Mean)
+    return seeds.count && !seeds.ofLoss;
+  return !seeds.count && !seeds.factors.empty() && hasGradientByCount();
+}
+
+LogicalResult Reductions::emitOtherLoss(Value value, StringRef label) {
+  bool isMean = proven == Reduction::Mean;
+  const char *byCount = "divided by a count that follows from the batch";
+  return emitError(value.getLoc())
+         << "expected all losses of the step to be "
+         << (isMean ? "means over the batch" : byCount) << ", as '"
+         << signature.findLoss()->path
+         << "' is, but got a gradient of one that "
+         << (isMean ? "is " : "may be a mean, since it is not ") << byCount
+         << ": divide both by such a count ('" << label << "')";
 }
 
 FailureOr<Reduction> Reductions::reductionOf(Value value, StringRef label) {
@@ -554,13 +581,7 @@ FailureOr<Reduction> Reductions::reductionOf(Value value, StringRef label) {
               "the update ('"
            << label << "')";
   if (gradient == Answer::Yes && isOfOtherLoss(value))
-    return emitError(value.getLoc())
-           << "expected all losses of the step to be means over the batch, as "
-              "'"
-           << signature.findLoss()->path
-           << "' is, but got a gradient of one that is divided by a count "
-              "that follows from the batch: divide both by such a count ('"
-           << label << "')";
+    return emitOtherLoss(value, label);
   if (gradient == Answer::Yes)
     return reductionOfLoss();
   std::optional<Reduction> found = reductionOfOther(value, part);

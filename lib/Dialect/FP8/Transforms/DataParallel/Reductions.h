@@ -61,7 +61,9 @@ private:
   bool reachesParameter(Value value);
   Answer isGradient(Value value, const Layout &part);
   bool isMeanOfSum(Value value, const Layout &part);
+  bool hasGradientByCount();
   bool isOfOtherLoss(Value value);
+  LogicalResult emitOtherLoss(Value value, StringRef label);
   LogicalResult verifyDivisorsOf(Value sum);
   bool isPlainCount(Value value);
   bool isRunningAverage(Value value, const Layout &part);
@@ -89,6 +91,7 @@ private:
   bool isMixed = false;
   /// Whether every term has a known constant factor.
   bool isScaled = false;
+  std::optional<bool> gradientByCount; // hasGradientByCount, once it is asked
 };
 
 } // namespace mlir::fp8
