@@ -87,6 +87,11 @@ class Examples(unittest.TestCase):
 
         self.compare(equinox_model.step, equinox_model.initial(), lambda: [(batch,) for batch in self.data()], least=30)
 
+    def test_keras(self):
+        import keras_model
+
+        self.compare(keras_model.step, keras_model.initial(), lambda: [(batch,) for batch in self.data()], least=36)
+
     def test_dpo(self):
         import dpo
 
