@@ -81,6 +81,21 @@ static void followIndices(OpOperand &use, function_ref<void(Value)> visit) {
   }
 }
 
+/// Calls `visit` once for each use of a value and of what it hands to `push`,
+/// its second argument.
+template <typename Visit> static void walkUses(Value value, Visit visit) {
+  ValueSet seen;
+  SmallVector<Value> stack;
+  auto push = [&](Value next) {
+    if (seen.insert(next).second)
+      stack.push_back(next);
+  };
+  push(value);
+  while (!stack.empty())
+    for (OpOperand &use : stack.pop_back_val().getUses())
+      visit(use, push);
+}
+
 std::optional<int64_t> fp8::findVocabulary(func::FuncOp func,
                                            unsigned argIndex) {
   std::optional<int64_t> gathered, compared;
@@ -89,19 +104,11 @@ std::optional<int64_t> fp8::findVocabulary(func::FuncOp func,
     if (size)
       into = into ? std::min(*into, *size) : *size;
   };
-  ValueSet seen;
-  SmallVector<Value> stack;
-  auto push = [&](Value value) {
-    if (seen.insert(value).second)
-      stack.push_back(value);
-  };
-  push(func.getArgument(argIndex));
-  while (!stack.empty())
-    for (OpOperand &use : stack.pop_back_val().getUses()) {
-      keepSmallest(gathered, sizeByGather(use));
-      keepSmallest(compared, sizeByComparison(use));
-      followIndices(use, push);
-    }
+  walkUses(func.getArgument(argIndex), [&](OpOperand &use, auto push) {
+    keepSmallest(gathered, sizeByGather(use));
+    keepSmallest(compared, sizeByComparison(use));
+    followIndices(use, push);
+  });
   return gathered ? gathered : compared;
 }
 
@@ -136,30 +143,22 @@ static void findChoices(Value oneHot, const Dependence &onData, Choices &into) {
 bool fp8::areLabels(func::FuncOp func, unsigned argIndex,
                     const Dependence &onData) {
   Choices choices;
-  ValueSet seen;
-  SmallVector<Value> stack;
-  auto push = [&](Value value) {
-    if (seen.insert(value).second)
-      stack.push_back(value);
-  };
-  push(func.getArgument(argIndex));
-  while (!stack.empty())
-    for (OpOperand &use : stack.pop_back_val().getUses()) {
-      Operation *op = use.getOwner();
-      if (forEachCarry(use, push))
-        continue;
-      if (makesOneHot(use)) {
-        findChoices(op->getResult(0), onData, choices);
-      } else if (isa<stablehlo::GatherOp>(op) && use.getOperandNumber() == 1) {
-        (onData.dependsOnAny(op->getOperand(0)) ? choices.ofData
-                                                : choices.ofTable) = true;
-      } else {
-        // Indices are computed from integers: clamped, shifted, put together.
-        for (Value result : op->getResults())
-          if (isa<IntegerType>(elementOf(result)) &&
-              !elementOf(result).isInteger(1))
-            push(result);
-      }
+  walkUses(func.getArgument(argIndex), [&](OpOperand &use, auto push) {
+    Operation *op = use.getOwner();
+    if (forEachCarry(use, push))
+      return;
+    if (makesOneHot(use)) {
+      findChoices(op->getResult(0), onData, choices);
+    } else if (isa<stablehlo::GatherOp>(op) && use.getOperandNumber() == 1) {
+      (onData.dependsOnAny(op->getOperand(0)) ? choices.ofData
+                                              : choices.ofTable) = true;
+    } else {
+      // Indices are computed from integers: clamped, shifted, put together.
+      for (Value result : op->getResults())
+        if (isa<IntegerType>(elementOf(result)) &&
+            !elementOf(result).isInteger(1))
+          push(result);
     }
+  });
   return choices.ofData && !choices.ofTable;
 }

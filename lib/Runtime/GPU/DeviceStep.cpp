@@ -113,31 +113,28 @@ void DeviceStep::layOut() {
   totalBytes += alignUp(executable.scratchBytes, deviceAlignment);
 }
 
-/// Returns the error that `what` needs more memory than is free.
-Error DeviceStep::tooLarge(const std::string &what, int64_t bytes) const {
+/// Throws if `what` needs more memory than is free, or if an allocation has
+/// failed.
+void DeviceStep::requireFree(const std::string &what, int64_t bytes,
+                             bool hasFailed) const {
   size_t available = 0, total = 0;
   driver.check(driver.cuMemGetInfo_v2(&available, &total),
                "tell how much memory is free");
-  return {FP8_ERROR_MEMORY,
-          str(what, " needs ", bytesText(bytes), " of GPU memory, but ",
-              device.name, " has ", bytesText(static_cast<int64_t>(available)),
-              " free of ", bytesText(static_cast<int64_t>(total)))};
-}
-
-void DeviceStep::checkFree(const std::string &what, int64_t bytes) const {
-  size_t available = 0, total = 0;
-  driver.check(driver.cuMemGetInfo_v2(&available, &total),
-               "tell how much memory is free");
-  if (static_cast<size_t>(bytes) > available)
-    throw tooLarge(what, bytes);
+  if (!hasFailed && static_cast<size_t>(bytes) <= available)
+    return;
+  throw Error(FP8_ERROR_MEMORY,
+              str(what, " needs ", bytesText(bytes), " of GPU memory, but ",
+                  device.name, " has ",
+                  bytesText(static_cast<int64_t>(available)), " free of ",
+                  bytesText(static_cast<int64_t>(total))));
 }
 
 void DeviceStep::allocate() {
   std::string what = str("'", executable.name, "'");
-  checkFree(what, totalBytes);
+  requireFree(what, totalBytes);
   cuda::Status status = driver.cuMemAlloc_v2(&memory, totalBytes);
   if (status == cuda::OutOfMemory)
-    throw tooLarge(what, totalBytes);
+    requireFree(what, totalBytes, /*hasFailed=*/true);
   driver.check(status, "allocate memory");
 
   mirrors = Mapping(mirrorBytes + 1);
@@ -261,7 +258,7 @@ void DeviceStep::keep(const std::vector<size_t> &numbers) {
     int64_t bytes = 0;
     for (size_t number : numbers)
       bytes += alignUp(buffers[number].bytes, deviceAlignment);
-    checkFree(
+    requireFree(
         str("a copy of the state of '", executable.name, "', to undo a step,"),
         bytes);
     kept = std::make_unique<DeviceMemory>(driver, std::max<int64_t>(bytes, 1),

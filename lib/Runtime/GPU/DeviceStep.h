@@ -128,8 +128,8 @@ private:
   };
 
   void layOut();
-  Error tooLarge(const std::string &what, int64_t bytes) const;
-  void checkFree(const std::string &what, int64_t bytes) const;
+  void requireFree(const std::string &what, int64_t bytes,
+                   bool hasFailed = false) const;
   void allocate();
   void uploadConstants();
   cuda::DevicePointer resolve(int64_t operand, int64_t launch) const;
