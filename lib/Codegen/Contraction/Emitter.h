@@ -146,6 +146,8 @@ private:
   void emulateTiles(int64_t sum, int64_t lhs, int64_t rhs);
   /// Returns whether sums need no more than a store of their tile registers.
   bool storesTilesAlone(const RegisterTile &tile) const;
+  /// Prefetches the rows of the result that fall to this step along k.
+  void prefetchOutPart(const RegisterTile &tile, Value step);
   void sumInTiles(const RegisterTile &tile);
   using LaneBuilder::store;
 

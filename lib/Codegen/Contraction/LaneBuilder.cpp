@@ -76,10 +76,9 @@ void LaneBuilder::store(Value vector, Ref ref, int64_t lanes) {
                                 vector);
 }
 
-void LaneBuilder::prefetch(Ref ref, Cache cache) {
+void LaneBuilder::prefetch(Ref ref, Cache cache, bool forWriting) {
   memref::PrefetchOp::create(b, loc, ref.memref, ValueRange{ref.index},
-                             /*isWrite=*/false, int(cache),
-                             /*isDataCache=*/true);
+                             forWriting, int(cache), /*isDataCache=*/true);
 }
 
 /// Transposes square blocks in registers: unpacks within 128 bits, then moves

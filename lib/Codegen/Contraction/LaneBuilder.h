@@ -46,8 +46,9 @@ protected:
     return decode(loadLanes(ref, lanes, width));
   }
   void store(Value vector, Ref ref, int64_t lanes);
-  /// Prefetches the line that holds an element.
-  void prefetch(Ref ref, Cache cache);
+  /// Prefetches the line that holds an element; to write it, this core has to
+  /// own it.
+  void prefetch(Ref ref, Cache cache, bool forWriting = false);
   /// Returns elements as the bits of bf16, which represents every bf16 and f8
   /// exactly.
   Value decodeToWords(Value v);

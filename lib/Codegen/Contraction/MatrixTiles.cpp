@@ -157,6 +157,20 @@ bool Emitter::storesTilesAlone(const RegisterTile &tile) const {
          tile.columns % plan.lanes == 0;
 }
 
+void Emitter::prefetchOutPart(const RegisterTile &tile, Value step) {
+  if (plan.storeThroughScratch)
+    return;
+  // Prefetches of all rows at once would fill the queue that loads of tiles
+  // wait in.
+  int64_t steps = llvm::divideCeil(plan.packedK(), kTileRows);
+  int64_t each = llvm::divideCeil(tile.rows, steps);
+  Ref rows = at(tile.out, step, each * plan.m.strides[2]);
+  for (int64_t i = 0; i < each; ++i)
+    for (int64_t j = 0; j < tile.columns; j += plan.lanes)
+      prefetch(at(rows, i * plan.m.strides[2] + j), Cache::L1,
+               /*forWriting=*/true);
+}
+
 void Emitter::sumInTiles(const RegisterTile &tile) {
   // All rows of the lhs pass between two uses of the same ones. If they do not
   // fit into the first-level cache beside the panel of the rhs, they should not
@@ -176,6 +190,7 @@ void Emitter::sumInTiles(const RegisterTile &tile) {
   };
   forSums([&](int64_t sum, int64_t, int64_t) { zeroTile(sum); });
   forLoop(cst(0), tile.steps, 1, [&](Value step) {
+    prefetchOutPart(tile, step);
     Ref lhs = at(tile.lhs, step, kTileLanes);
     Ref rhs = at(tile.rhs, step, columnTiles * kTileLanes);
     for (int64_t i = 0; i < rowTiles; ++i)

@@ -151,7 +151,6 @@ void Emitter::prefetchOut(const RegisterTile &tile) {
 }
 
 void Emitter::registerTile(const RegisterTile &tile) {
-  // Beside tile registers the prefetches take longer than they save.
   if (plan.inTiles)
     return sumInTiles(tile);
   if (!plan.storeThroughScratch)

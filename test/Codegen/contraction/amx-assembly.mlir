@@ -1,5 +1,6 @@
 // What a machine with AMX-BF16 runs: four products of tiles for four loads, and
-// one configuration.
+// one configuration. Each of the two steps along k prefetches half of the 32
+// rows of the result, two lines each.
 
 // RUN: fp8-opt %s --pass-pipeline="builtin.module(func.func(test-fp8-contraction{vector-bits=512 avx512-bf16 avx512-vbmi amx-bf16}))" \
 // RUN:   | mlir-opt --convert-scf-to-cf --convert-vector-to-llvm=enable-x86vector --expand-strided-metadata \
@@ -17,6 +18,8 @@
 // CHECK-NOT:     vdpbf16ps
 // CHECK:         tilezero %tmm0
 // CHECK:         tilezero %tmm3
+// CHECK-COUNT-32: prefetchw
+// CHECK-NOT:     prefetchw
 // CHECK:         tileloadd {{.*}}, %tmm4
 // CHECK:         tileloadd {{.*}}, %tmm5
 // CHECK:         tileloadd {{.*}}, %tmm6
