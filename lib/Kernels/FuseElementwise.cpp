@@ -152,6 +152,23 @@ bool canReadThrough(AffineMap map, Value operand, ArrayRef<int64_t> ranges) {
   });
 }
 
+/// Returns the map to places of an `expanded` tensor as one to places of the
+/// tensor whose dimensions are its `groups` of dimensions. Dimensions of one
+/// element have no part in it: `d0 + d1`, with d1 zero, would be no loop that
+/// kernels share.
+static AffineMap collapseResults(AffineMap map, RankedTensorType expanded,
+                                 ArrayRef<ReassociationIndices> groups) {
+  SmallVector<AffineExpr> exprs;
+  for (const ReassociationIndices &group : groups) {
+    AffineExpr expr = getAffineConstantExpr(0, map.getContext());
+    for (int64_t dim : group)
+      if (int64_t size = expanded.getDimSize(dim); size != 1)
+        expr = expr * size + map.getResult(dim);
+    exprs.push_back(expr);
+  }
+  return AffineMap::get(map.getNumDims(), 0, exprs, map.getContext());
+}
+
 /// Reads an expanded tensor through a map of the tensor before expansion.
 struct FoldExpandShapeIntoMap : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -165,15 +182,8 @@ struct FoldExpandShapeIntoMap : OpRewritePattern<linalg::GenericOp> {
         continue;
       SmallVector<AffineMap> maps = op.getIndexingMapsArray();
       AffineMap &map = maps[operand->getOperandNumber()];
-      SmallVector<AffineExpr> exprs;
-      for (ReassociationIndicesRef group : expand.getReassociationIndices()) {
-        AffineExpr expr = rewriter.getAffineConstantExpr(0);
-        for (int64_t dim : group)
-          expr = expr * expand.getResultType().getDimSize(dim) +
-                 map.getResult(dim);
-        exprs.push_back(expr);
-      }
-      map = AffineMap::get(map.getNumDims(), 0, exprs, op.getContext());
+      map = collapseResults(map, expand.getResultType(),
+                            expand.getReassociationIndices());
       if (!inversePermutation(concatAffineMaps(maps, op.getContext())) ||
           !canReadThrough(map, expand.getSrc(), op.getStaticLoopRanges()))
         continue;
@@ -185,8 +195,28 @@ struct FoldExpandShapeIntoMap : OpRewritePattern<linalg::GenericOp> {
     }
     return failure();
   }
+};
 
-  using ReassociationIndicesRef = const ReassociationIndices &;
+/// Removes roundings of what was of the same type before, as values are that
+/// the backward pass reads. What is left may be no more than a copy, which the
+/// patterns of linalg erase as long as it has the shape of its operand.
+struct FoldRoundTrip : OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    for (auto rounding : op.getBody()->getOps<arith::TruncFOp>()) {
+      auto extension = rounding.getIn().getDefiningOp<arith::ExtFOp>();
+      if (!extension || extension.getIn().getType() != rounding.getType())
+        continue;
+      rewriter.modifyOpInPlace(op, [&] {
+        rewriter.replaceOp(rounding, extension.getIn());
+        if (extension->use_empty())
+          rewriter.eraseOp(extension);
+      });
+      return success();
+    }
+    return failure();
+  }
 };
 
 /// Writes a result through the map of its collapsed form if nothing else reads
@@ -204,16 +234,8 @@ struct FoldCollapseShapeIntoMap : OpRewritePattern<tensor::CollapseShapeOp> {
     AffineMap &map = maps.back();
     if (!map.isPermutation())
       return failure();
-    SmallVector<AffineExpr> exprs;
-    for (const ReassociationIndices &group :
-         collapse.getReassociationIndices()) {
-      AffineExpr expr = rewriter.getAffineConstantExpr(0);
-      for (int64_t dim : group)
-        expr =
-            expr * collapse.getSrcType().getDimSize(dim) + map.getResult(dim);
-      exprs.push_back(expr);
-    }
-    map = AffineMap::get(map.getNumDims(), 0, exprs, op.getContext());
+    map = collapseResults(map, collapse.getSrcType(),
+                          collapse.getReassociationIndices());
     if (!inversePermutation(concatAffineMaps(maps, op.getContext())))
       return failure();
     rewriter.setInsertionPoint(op);
@@ -786,8 +808,10 @@ private:
     linalg::populateFoldReshapeOpsByExpansionPatterns(patterns,
                                                       shouldMoveReshape);
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
-    patterns.add<FuseProducers, FoldUniformInput, FoldExpandShapeIntoMap,
-                 SplatInitToFill, SplatLoopInitToFill>(&getContext());
+    linalg::GenericOp::getCanonicalizationPatterns(patterns, &getContext());
+    patterns.add<FuseProducers, FoldUniformInput, FoldRoundTrip,
+                 FoldExpandShapeIntoMap, SplatInitToFill, SplatLoopInitToFill>(
+        &getContext());
     tensor::populateFoldTensorEmptyPatterns(patterns);
     tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, &getContext());
     tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns,

@@ -200,3 +200,59 @@ func.func @short(%x: tensor<131072xf32>) -> tensor<f32> {
   } -> tensor<f32>
   return %sum : tensor<f32>
 }
+
+// -----
+
+// A dimension of one element is no part of the index of a row, so that rows are
+// a loop that kernels share, whether a tensor is read with it or written
+// without it.
+
+#row = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+
+// CHECK-DAG:   #[[PLAIN:.*]] = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+// CHECK-DAG:   #[[ROWS:.*]] = affine_map<(d0, d1, d2) -> (d1, d2)>
+// CHECK-LABEL: func @one_sequence
+// CHECK:         linalg.generic {indexing_maps = [#[[ROWS]], #[[PLAIN]], #[[ROWS]]]
+// CHECK-SAME:      ins(%arg0, %arg1 : tensor<64x8xf32>, tensor<1x64x8xf32>) outs({{.*}} : tensor<64x8xf32>)
+// CHECK-NOT:     tensor.collapse_shape
+func.func @one_sequence(%a: tensor<64x8xf32>, %b: tensor<1x64x8xf32>) -> tensor<64x8xf32> {
+  %x = tensor.expand_shape %a [[0, 1], [2]] output_shape [1, 64, 8] : tensor<64x8xf32> into tensor<1x64x8xf32>
+  %e = tensor.empty() : tensor<1x64x8xf32>
+  %0 = linalg.generic {indexing_maps = [#row, #row, #row], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x, %b : tensor<1x64x8xf32>, tensor<1x64x8xf32>) outs(%e : tensor<1x64x8xf32>) {
+  ^bb0(%in: f32, %in2: f32, %out: f32):
+    %s = arith.addf %in, %in2 : f32
+    linalg.yield %s : f32
+  } -> tensor<1x64x8xf32>
+  %rows = tensor.collapse_shape %0 [[0, 1], [2]] : tensor<1x64x8xf32> into tensor<64x8xf32>
+  return %rows : tensor<64x8xf32>
+}
+
+// -----
+
+// A saved value that is extended and rounded to its own type again is no copy.
+
+#id = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+
+// CHECK-LABEL: func @round_trip
+// CHECK-NOT:     linalg.generic
+// CHECK:         %[[ROWS:.*]] = tensor.collapse_shape %arg0
+// CHECK:         return %[[ROWS]]
+func.func @round_trip(%saved: tensor<1x64x8xbf16>) -> tensor<64x8xbf16> {
+  %wide = tensor.empty() : tensor<1x64x8xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%saved : tensor<1x64x8xbf16>) outs(%wide : tensor<1x64x8xf32>) {
+  ^bb0(%in: bf16, %out: f32):
+    %x = arith.extf %in : bf16 to f32
+    linalg.yield %x : f32
+  } -> tensor<1x64x8xf32>
+  %narrow = tensor.empty() : tensor<1x64x8xbf16>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%0 : tensor<1x64x8xf32>) outs(%narrow : tensor<1x64x8xbf16>) {
+  ^bb0(%in: f32, %out: bf16):
+    %x = arith.truncf %in : f32 to bf16
+    linalg.yield %x : bf16
+  } -> tensor<1x64x8xbf16>
+  %rows = tensor.collapse_shape %1 [[0, 1], [2]] : tensor<1x64x8xbf16> into tensor<64x8xbf16>
+  return %rows : tensor<64x8xbf16>
+}
