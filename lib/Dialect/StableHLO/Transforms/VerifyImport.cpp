@@ -20,17 +20,25 @@ using namespace mlir;
 
 static constexpr llvm::StringLiteral kSubset = "docs/StableHLOSubset.md";
 
+static LogicalResult rejectCall(stablehlo::CustomCallOp call) {
+  StringRef target = call.getCallTargetName();
+  InFlightDiagnostic error = call.emitOpError() << "has the target '" << target;
+  if (target.contains("python") && target.contains("callback"))
+    return error << "': a compiled step calls no Python, so expected no "
+                    "jax.debug.print, jax.debug.callback, jax.pure_callback "
+                    "or jax.experimental.io_callback";
+  return error << "', which does not run here: expected only annotations of "
+                  "sharding; see "
+               << kSubset;
+}
+
 static LogicalResult verifyOp(Operation *op) {
   StringRef name = op->getName().getStringRef();
   if (isa<func::CallOp, stablehlo::CompositeOp>(op))
     return op->emitOpError() << "is left after the import: expected all calls "
                                 "to be inlined";
   if (auto call = dyn_cast<stablehlo::CustomCallOp>(op))
-    return op->emitOpError()
-           << "has the target '" << call.getCallTargetName()
-           << "', which does not run here: expected only annotations of "
-              "sharding; see "
-           << kSubset;
+    return rejectCall(call);
   if (isa<stablehlo::AllGatherOp, stablehlo::AllReduceOp, stablehlo::AllToAllOp,
           stablehlo::CollectiveBroadcastOp, stablehlo::CollectivePermuteOp,
           stablehlo::PartitionIdOp, stablehlo::ReduceScatterOp,

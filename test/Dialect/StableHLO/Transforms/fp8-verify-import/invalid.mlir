@@ -34,6 +34,15 @@ func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "frozen"}) ->
 
 // -----
 
+// What jax.debug.print leaves in a step.
+func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "frozen"}) -> (tensor<f32> {fp8.path = "result", fp8.kind = "output"}) {
+  // expected-error @+1 {{'stablehlo.custom_call' op has the target 'xla_ffi_python_cpu_callback': a compiled step calls no Python, so expected no jax.debug.print, jax.debug.callback, jax.pure_callback or jax.experimental.io_callback}}
+  stablehlo.custom_call @xla_ffi_python_cpu_callback(%x) {has_side_effect = true} : (tensor<f32>) -> ()
+  return %x : tensor<f32>
+}
+
+// -----
+
 // What JAX says of partitioning it is no reason to refuse it.
 func.func @main(%arg0: tensor<4x4xf32>) -> tensor<4x4xf32> {
   // expected-error @+1 {{'stablehlo.custom_call' op has the target 'lapack_sgeqrf_ffi', which does not run here: expected only annotations of sharding; see docs/StableHLOSubset.md}}
