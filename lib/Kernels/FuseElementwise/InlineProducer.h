@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FP8_LIB_KERNELS_INLINEPRODUCER_H
-#define FP8_LIB_KERNELS_INLINEPRODUCER_H
+#ifndef FP8_LIB_KERNELS_FUSEELEMENTWISE_INLINEPRODUCER_H
+#define FP8_LIB_KERNELS_FUSEELEMENTWISE_INLINEPRODUCER_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -93,4 +93,4 @@ private:
 
 } // namespace mlir::fp8
 
-#endif // FP8_LIB_KERNELS_INLINEPRODUCER_H
+#endif // FP8_LIB_KERNELS_FUSEELEMENTWISE_INLINEPRODUCER_H
