@@ -1,4 +1,4 @@
-//===- Patterns.h - Lowerings with files of their own -----------*- C++ -*-===//
+//===- Patterns.h - Lowerings of StableHLO ----------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CONVERSION_STABLEHLOTOLINALG_PATTERNS_H
 #define FP8_LIB_CONVERSION_STABLEHLOTOLINALG_PATTERNS_H
@@ -9,6 +9,24 @@ class TypeConverter;
 } // namespace mlir
 
 namespace mlir::fp8 {
+
+/// Lowers elementwise ops, maps and bit casts, and drops results without
+/// elements.
+void populateElementwisePatterns(const TypeConverter &converter,
+                                 RewritePatternSet &patterns);
+
+/// Lowers constants, iotas, and ops that move elements: reshapes, transposes,
+/// broadcasts, slices, concatenations and pads.
+void populateMovePatterns(const TypeConverter &converter,
+                          RewritePatternSet &patterns);
+
+/// Lowers reduce and reduce_window.
+void populateReductionPatterns(const TypeConverter &converter,
+                               RewritePatternSet &patterns);
+
+/// Lowers dots and convolutions.
+void populateContractionPatterns(const TypeConverter &converter,
+                                 RewritePatternSet &patterns);
 
 /// Lowers gather, scatter, dynamic_slice and dynamic_update_slice.
 void populateIndexedAccessPatterns(const TypeConverter &converter,
