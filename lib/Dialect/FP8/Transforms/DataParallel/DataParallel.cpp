@@ -1,20 +1,17 @@
 //===- DataParallel.cpp - A step for one device on several ranks ----------===//
 
-#include "../Accumulators.h"
 #include "../EffectiveRecipe.h"
 #include "../OperandRows.h"
+#include "GradientWire.h"
+#include "ReductionLabels.h"
 #include "Reductions.h"
-#include "StateParts.h"
+#include "ShardArguments.h"
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
-#include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/IR/PatternMatch.h"
-#include "mlir/Transforms/RegionUtils.h"
-#include "llvm/ADT/StringSet.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_FP8DATAPARALLEL
@@ -36,7 +33,7 @@ public:
                   std::optional<Reduction> lossReduction,
                   const AllReduceRecipe &wire, bool globalAmax)
       : func(func), signature(signature), lossReduction(lossReduction),
-        wire(wire), globalAmax(globalAmax) {}
+        wire(func, wire), globalAmax(globalAmax) {}
 
   LogicalResult run();
   /// Marks the rows of operands on dots, for the passes that measure operands.
@@ -57,13 +54,6 @@ private:
   Value makePartOf(Value value, llvm::DenseMap<Value, Value> &made);
   void removeParts();
   LogicalResult verifyRoles();
-  std::string labelOf(Value value);
-  std::string findLabel(Value value, bool sliced);
-  std::string labelOfResult(OpOperand &use);
-  StringRef getReasonNotNarrowed(Value value);
-  AllReduceOp narrow(OpBuilder &builder, AllReduceOp reduce, Value mu);
-  BlockArgument addMu(AllReduceOp reduce, ArrayRef<LayerSlot> slots);
-  void addMus();
   void insertForBooleans(Value value, Reduction reduction);
   LogicalResult insert(Value value, Reduction reduction);
   LogicalResult verifyOrder();
@@ -71,15 +61,12 @@ private:
   func::FuncOp func;
   const Signature &signature;
   std::optional<Reduction> lossReduction;
-  AllReduceRecipe wire;
+  GradientWire wire;
   bool globalAmax;
   /// Whether a loop that takes one index of a batch at a time takes rows, and
   /// why not, if it cannot take micro-batches either.
   bool takesSingleRows = false;
   std::string singleRowsError;
-  llvm::StringSet<> muNames;
-  /// The reductions that need a mu.
-  SmallVector<AllReduceOp> withoutMu;
   llvm::SetVector<Value> whole;
   /// Reshapes that read such a value before it is reduced.
   llvm::DenseSet<Operation *> parts;
@@ -130,7 +117,8 @@ void DataParallelism::findSingleRows() {
       error = found.str();
       return success();
     });
-    DataParallelism trial(*copy, signature, lossReduction, wire, globalAmax);
+    DataParallelism trial(*copy, signature, lossReduction, wire.getRecipe(),
+                          globalAmax);
     trial.takesSingleRows = singleRows;
     return succeeded(trial.propagate()) ? "" : error;
   };
@@ -298,147 +286,6 @@ void DataParallelism::removeParts() {
   }
 }
 
-/// Returns "gradient PATH" if a use is a result that is the new state PATH, and
-/// the path of any other result; "" for other uses.
-std::string DataParallelism::labelOfResult(OpOperand &use) {
-  if (!isa<func::ReturnOp>(use.getOwner()))
-    return "";
-  for (const SignatureResult &result : signature.results) {
-    if (result.index != use.getOperandNumber())
-      continue;
-    if (result.kind != ResultKind::State)
-      return result.path;
-    const SignatureArg *state = signature.findArg(result.statePath);
-    return "gradient " + (state && !state->parameter.empty()
-                              ? state->parameter
-                              : result.statePath);
-  }
-  return "";
-}
-
-/// Returns the value whose elements follow from those of a used value one by
-/// one: another form of it, the stack that it becomes a part of, with `sliced`
-/// a part of it, or the result of the loop or branch that returns it. Null if
-/// there is none.
-static Value followByElement(OpOperand &use, bool sliced) {
-  Operation *op = use.getOwner();
-  if (isa<stablehlo::ReturnOp>(op)) {
-    Operation *parent = op->getParentOp();
-    bool isResult =
-        isa<stablehlo::WhileOp, stablehlo::IfOp, stablehlo::CaseOp>(parent) &&
-        op->getNumOperands() == parent->getNumResults();
-    return isResult ? parent->getResult(use.getOperandNumber()) : Value();
-  }
-  if (op->getNumResults() != 1)
-    return Value();
-  auto from = cast<ShapedType>(use.get().getType());
-  auto to = cast<ShapedType>(op->getResult(0).getType());
-  bool isPart = (isa<stablehlo::DynamicUpdateSliceOp>(op) &&
-                 use.getOperandNumber() == 1) ||
-                (sliced && isa<stablehlo::DynamicSliceOp>(op) &&
-                 use.getOperandNumber() == 0);
-  // (A reshape to the same shape reads a sum before it is reduced.)
-  if (isa<stablehlo::ReshapeOp>(op) && from == to)
-    return Value();
-  bool isForm = isa<stablehlo::ReshapeOp, stablehlo::BroadcastInDimOp>(op)
-                    ? from.getNumElements() == to.getNumElements()
-                    : from.getShape() == to.getShape();
-  return isPart || isForm ? op->getResult(0) : Value();
-}
-
-/// Returns "gradient PATH" if the state PATH follows elementwise, as a whole
-/// or, in a loop over a stack, part by part.
-std::string DataParallelism::labelOf(Value value) {
-  std::string label = findLabel(value, /*sliced=*/false);
-  if (label.empty())
-    label = findLabel(value, /*sliced=*/true);
-  return label.empty() ? "sum over rows" : label;
-}
-
-/// Returns the label of the first result that follows elementwise, or "".
-std::string DataParallelism::findLabel(Value value, bool sliced) {
-  llvm::DenseSet<Value> seen;
-  SmallVector<Value> worklist{value};
-  while (!worklist.empty()) {
-    Value next = worklist.pop_back_val();
-    if (!seen.insert(next).second)
-      continue;
-    for (OpOperand &use : next.getUses()) {
-      std::string label = labelOfResult(use);
-      if (!label.empty())
-        return label;
-      if (Value follows = followByElement(use, sliced))
-        worklist.push_back(follows);
-    }
-  }
-  return "";
-}
-
-/// Returns the slots of mu for a reduction in these loops, one for each
-/// iteration; nothing if a loop has no fixed number of iterations, or if
-/// slots cannot be numbered.
-static std::optional<SmallVector<LayerSlot>> slotsOfIterations(Block *block) {
-  SmallVector<LayerSlot> slots;
-  for (Operation *op = block->getParentOp(); !isa<func::FuncOp>(op);
-       block = op->getBlock(), op = op->getParentOp()) {
-    auto loop = dyn_cast<stablehlo::WhileOp>(op);
-    if (!loop)
-      continue;
-    std::optional<stablehlo::CountedLoop> counted =
-        stablehlo::matchCountedLoop(loop);
-    if (!counted || block != &loop.getBody().front() ||
-        std::abs(counted->step) != 1)
-      return std::nullopt;
-    slots.insert(slots.begin(),
-                 {block->getArgument(counted->counter), counted->step,
-                  -counted->step * counted->lower, counted->trips});
-  }
-  return slots;
-}
-
-/// Returns why a value travels without a narrower wire format; empty if it
-/// travels as the recipe says.
-StringRef DataParallelism::getReasonNotNarrowed(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  if (!reductions->entersState(value) || !layouts->partOf(value).learned)
-    return "no gradient: it travels as it is";
-  if (wire.format == Wire::None)
-    return "the recipe has no all_reduce";
-  if (type.getNumElements() <= 1)
-    return "a single number";
-  if (!type.getElementType().isF32())
-    return "not in f32";
-  if (wire.isFP8() && !slotsOfIterations(value.getParentBlock()))
-    return "made whole in a loop that may run any number of times: mu is state "
-           "of each iteration";
-  return "";
-}
-
-/// Returns the shape of the mu of one iteration: two numbers for each slice.
-static SmallVector<int64_t> shapeOfMu(AllReduceOp reduce) {
-  SmallVector<int64_t> shape;
-  if (std::optional<uint64_t> slices = reduce.getSlices())
-    shape.push_back(static_cast<int64_t>(*slices));
-  shape.push_back(2);
-  return shape;
-}
-
-/// Replaces a reduction by one that travels as the recipe says.
-AllReduceOp DataParallelism::narrow(OpBuilder &builder, AllReduceOp reduce,
-                                    Value mu) {
-  IntegerAttr block = wire.tile == StorageTiling::Group128
-                          ? builder.getI64IntegerAttr(128)
-                          : IntegerAttr();
-  auto narrow = AllReduceOp::create(
-      builder, reduce.getLoc(), reduce.getType(0), mu ? mu.getType() : Type(),
-      reduce.getReduction(), reduce.getInput(), mu, wire.format, block,
-      /*shard=*/IntegerAttr(), reduce.getSlicesAttr(), reduce.getLabelAttr());
-  narrow->setDiscardableAttrs(reduce->getDiscardableAttrDictionary());
-  reduce.getResult().replaceAllUsesWith(narrow.getResult());
-  reduce.erase();
-  return narrow;
-}
-
 /// Returns the number of slices along the leading dimension of a stack that a
 /// loop makes, one in each iteration; 1 if `value` is none.
 static int64_t slicesOf(Value value) {
@@ -463,63 +310,6 @@ static int64_t slicesOf(Value value) {
   return isEach ? shape[0] : 1;
 }
 
-/// Adds FP8-LM's automatic scale to the state, as zeros: it is not yet known. A
-/// reduction in a loop has one for each iteration, and one of a stack has one
-/// for each slice.
-BlockArgument DataParallelism::addMu(AllReduceOp reduce,
-                                     ArrayRef<LayerSlot> slots) {
-  Builder builder(func.getContext());
-  StringRef label = reduce.getLabel().value_or("");
-  label.consume_front("gradient ");
-  std::string base = "fp8." + label.str() + ".all_reduce", name = base;
-  for (unsigned copy = 2; !muNames.insert(name).second; ++copy)
-    name = base + "." + std::to_string(copy);
-  StringAttr path = builder.getStringAttr(name + ".mu");
-  SmallVector<int64_t> shape;
-  for (const LayerSlot &slot : slots)
-    shape.push_back(slot.count);
-  llvm::append_range(shape, shapeOfMu(reduce));
-  auto type = RankedTensorType::get(shape, builder.getF32Type());
-  unsigned index = func.getNumArguments();
-  (void)func.insertArgument(
-      index, type,
-      builder.getDictionaryAttr(
-          {builder.getNamedAttr(FP8Dialect::kPathAttrName, path),
-           builder.getNamedAttr(FP8Dialect::kRoleAttrName,
-                                builder.getStringAttr("state")),
-           builder.getNamedAttr(FP8Dialect::kKindAttrName,
-                                builder.getStringAttr("other")),
-           builder.getNamedAttr(FP8Dialect::kZeroInitAttrName,
-                                builder.getUnitAttr())}),
-      func.getLoc());
-  (void)func.insertResult(
-      func.getNumResults(), type,
-      builder.getDictionaryAttr(
-          {builder.getNamedAttr(FP8Dialect::kPathAttrName, path),
-           builder.getNamedAttr(FP8Dialect::kStateAttrName, path)}));
-  return func.getArgument(index);
-}
-
-/// Gives the reductions that need it their mu, through the loops and branches
-/// around them.
-void DataParallelism::addMus() {
-  Accumulators mus(func);
-  for (AllReduceOp reduce : withoutMu) {
-    auto type = RankedTensorType::get(shapeOfMu(reduce),
-                                      Float32Type::get(func.getContext()));
-    SmallVector<LayerSlot> slots = *slotsOfIterations(reduce->getBlock());
-    unsigned mu =
-        mus.add(addMu(reduce, slots), [&](OpBuilder &builder, Location,
-                                          Value before, Value reduced) {
-          return narrow(builder, reduced.getDefiningOp<AllReduceOp>(), before)
-              .getNewMu();
-        });
-    mus.record(mu, reduce.getResult(), slots, type);
-  }
-  Operation *end = func.getBody().front().getTerminator();
-  end->insertOperands(end->getNumOperands(), mus.materialize());
-}
-
 /// Booleans travel as bytes.
 void DataParallelism::insertForBooleans(Value value, Reduction reduction) {
   OpBuilder builder(func.getContext());
@@ -528,8 +318,9 @@ void DataParallelism::insertForBooleans(Value value, Reduction reduction) {
   auto type = cast<RankedTensorType>(value.getType());
   Value bytes = stablehlo::ConvertOp::create(
       builder, loc, type.clone(builder.getI8Type()), value);
-  auto reduce = AllReduceOp::create(builder, loc, reduction, bytes,
-                                    builder.getStringAttr(labelOf(value)));
+  auto reduce = AllReduceOp::create(
+      builder, loc, reduction, bytes,
+      builder.getStringAttr(labelOfReduction(signature, value)));
   reduce->setAttr(FP8Dialect::kWireReasonAttrName,
                   builder.getStringAttr("a boolean, as a byte"));
   Value reduced =
@@ -553,23 +344,16 @@ LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
            << value.getType();
   OpBuilder builder(func.getContext());
   builder.setInsertionPointAfterValue(value);
-  auto reduce = AllReduceOp::create(builder, value.getLoc(), reduction, value,
-                                    builder.getStringAttr(labelOf(value)));
+  auto reduce = AllReduceOp::create(
+      builder, value.getLoc(), reduction, value,
+      builder.getStringAttr(labelOfReduction(signature, value)));
   value.replaceUsesWithIf(reduce.getResult(), [&](OpOperand &use) {
     return use.getOwner() != reduce && !parts.contains(use.getOwner());
   });
-  StringRef reason = getReasonNotNarrowed(value);
-  bool isNarrow = reason.empty();
-  if (isNarrow)
-    reason = "a gradient, as all_reduce of the recipe says";
-  reduce->setAttr(FP8Dialect::kWireReasonAttrName,
-                  builder.getStringAttr(reason));
   if (int64_t slices = slicesOf(value); sums && slices > 1)
     reduce.setSlices(slices);
-  if (isNarrow && wire.isFP8())
-    withoutMu.push_back(reduce);
-  else if (isNarrow)
-    narrow(builder, reduce, Value());
+  wire.choose(reduce,
+              reductions->entersState(value) && layouts->partOf(value).learned);
   return success();
 }
 
@@ -625,7 +409,7 @@ LogicalResult DataParallelism::decide() {
   SmallVector<std::pair<Value, Reduction>> decided;
   for (Value value : whole) {
     FailureOr<Reduction> reduction =
-        reductions->reductionOf(value, labelOf(value));
+        reductions->reductionOf(value, labelOfReduction(signature, value));
     if (failed(reduction))
       return failure();
     decided.push_back({value, *reduction});
@@ -673,94 +457,11 @@ LogicalResult DataParallelism::run() {
   if (failed(verifyOrder()))
     return failure();
   // Loops that mu passes through are replaced.
-  addMus();
+  wire.addMus();
   return success();
 }
 
 namespace {
-
-/// Whether a step was in jax.shard_map. It is then already the program of one
-/// rank.
-bool isShardMapStep(func::FuncOp func) {
-  return func->hasAttr(stablehlo::kDevicesAttrName) ||
-         func.walk([](ExchangeOp) { return WalkResult::interrupt(); })
-             .wasInterrupted();
-}
-
-/// Gathers the rows of all ranks.
-Value gatherRows(BlockArgument rows, RankedTensorType whole, StringRef path) {
-  auto builder = OpBuilder::atBlockBegin(rows.getOwner());
-  int64_t devices =
-      whole.getDimSize(0) / cast<ShapedType>(rows.getType()).getDimSize(0);
-  auto ranks = llvm::to_vector(llvm::seq<int64_t>(0, devices));
-  auto group = DenseIntElementsAttr::get(
-      RankedTensorType::get({1, devices}, builder.getI64Type()), ranks);
-  SmallVector<int64_t> shape(cast<ShapedType>(rows.getType()).getShape());
-  shape.insert(shape.begin(), devices);
-  Value parts = ExchangeOp::create(
-      builder, rows.getLoc(), whole.clone(shape), ExchangeKind::Gather, rows,
-      group, builder.getStringAttr(("rows of " + path).str()));
-  return stablehlo::ReshapeOp::create(builder, rows.getLoc(), whole, parts);
-}
-
-/// Gives each rank only its own rows of an argument. Ops that read rows of
-/// other ranks gather them.
-LogicalResult shardBatch(func::FuncOp func, const SignatureArg &arg,
-                         int64_t devices) {
-  BlockArgument rows = func.getArgument(arg.index);
-  auto whole = cast<RankedTensorType>(rows.getType());
-  SmallVector<int64_t> shape(whole.getShape());
-  if (shape[0] % devices != 0)
-    return emitError(rows.getLoc())
-           << "expected as many rows of '" << arg.path << "' on each of "
-           << devices << " ranks but got " << shape[0] << " for all";
-  shape[0] /= devices;
-  rows.setType(whole.clone(shape));
-  func.setType(FunctionType::get(func.getContext(),
-                                 func.getBody().getArgumentTypes(),
-                                 func.getResultTypes()));
-  if (rows.use_empty())
-    return success();
-  Operation *reader = rows.hasOneUse() ? *rows.user_begin() : nullptr;
-  if (func.getArgAttr(arg.index, stablehlo::kRowsAttrName) &&
-      isa_and_nonnull<stablehlo::DynamicSliceOp>(reader) &&
-      reader->getResult(0).getType() == rows.getType()) {
-    reader->replaceAllUsesWith(ValueRange{rows});
-    reader->erase();
-    return success();
-  }
-  SmallVector<OpOperand *> uses;
-  for (OpOperand &use : rows.getUses())
-    uses.push_back(&use);
-  Value all = gatherRows(rows, whole, arg.path);
-  for (OpOperand *use : uses)
-    use->set(all);
-  return success();
-}
-
-/// Changes arguments to what a rank has of them: rows of the batch, and parts
-/// of the state or all of it.
-LogicalResult shardArguments(func::FuncOp func, const Signature &signature,
-                             const Recipe *recipe) {
-  auto devices = func->getAttrOfType<IntegerAttr>(stablehlo::kDevicesAttrName);
-  if (devices && devices.getInt() <= 0)
-    return func.emitOpError("expected '")
-           << stablehlo::kDevicesAttrName << "' to be positive but got "
-           << devices.getInt();
-  splitState(func, signature, recipe);
-  for (auto [index, arg] : llvm::enumerate(signature.args)) {
-    auto type = cast<RankedTensorType>(arg.type);
-    if (devices && arg.role == ArgRole::Batch && type.getRank() > 0 &&
-        failed(shardBatch(func, arg, devices.getInt())))
-      return failure();
-    func.removeArgAttr(index, stablehlo::kRowsAttrName);
-  }
-  func->removeAttr(stablehlo::kDevicesAttrName);
-  // Erase the ops that computed where a rank's rows begin.
-  IRRewriter rewriter(func.getContext());
-  (void)runRegionDCE(rewriter, func->getRegions());
-  return success();
-}
 
 class FP8DataParallel : public fp8::impl::FP8DataParallelBase<FP8DataParallel> {
 public:
