@@ -1,4 +1,4 @@
-//===- GradientWire.h - How gradients travel between ranks ---- -*- C++ -*-===//
+//===- GradientWire.h - How gradients travel between ranks ------*- C++ -*-===//
 //
 // FP8-LM (arXiv 2310.18313), section 3.1, scales gradients on the wire by mu,
 // which is state of the step.

@@ -1,4 +1,4 @@
-//===- ReductionLabels.h - What is reduced over ranks --------- -*- C++ -*-===//
+//===- ReductionLabels.h - What is reduced over ranks -----------*- C++ -*-===//
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_REDUCTIONLABELS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_REDUCTIONLABELS_H

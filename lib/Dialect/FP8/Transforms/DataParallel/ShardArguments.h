@@ -1,4 +1,4 @@
-//===- ShardArguments.h - What a rank has of each argument ---- -*- C++ -*-===//
+//===- ShardArguments.h - What a rank has of each argument ------*- C++ -*-===//
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_SHARDARGUMENTS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_SHARDARGUMENTS_H
