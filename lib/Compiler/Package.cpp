@@ -436,20 +436,21 @@ llvm::Error mlir::fp8::writePackage(const Executable &executable,
           directory, /*IgnoreExisting=*/true, fs::all_all))
     return failure("create", directory, error);
   // An earlier package stays whole until all files of this one are written.
-  SmallString<128> temporary;
-  SmallString<128> prefix(inDirectory(directory, "package.fp8-tmp"));
-  (void)fs::make_absolute(prefix);
-  if (std::error_code error = fs::createUniqueDirectory(prefix, temporary))
-    return failure("write to", directory, error);
-  llvm::scope_exit remove([&] { (void)fs::remove_directories(temporary); });
-  auto names = writeFiles(executable, temporary, directory);
+  auto temporary = createUnique(
+      inDirectory(directory, "package.fp8-tmp-"), [](StringRef path) {
+        return fs::create_directory(path, /*IgnoreExisting=*/false);
+      });
+  if (!temporary)
+    return failure("write to", directory, temporary.getError());
+  llvm::scope_exit remove([&] { (void)fs::remove_directories(*temporary); });
+  auto names = writeFiles(executable, *temporary, directory);
   if (!names)
     return names.takeError();
   // Without a manifest the directory is no package, so nobody takes parts of
   // two for one.
   (void)fs::remove(inDirectory(directory, names->back()));
   for (const std::string &name : *names)
-    if (std::error_code error = fs::rename(inDirectory(temporary, name),
+    if (std::error_code error = fs::rename(inDirectory(*temporary, name),
                                            inDirectory(directory, name)))
       return failure("write to", directory, error);
   return llvm::Error::success();

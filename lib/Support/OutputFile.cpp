@@ -2,7 +2,10 @@
 
 #include "fp8/Support/OutputFile.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Signals.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -25,21 +28,45 @@ static std::error_code writeDirectly(StringRef path,
   return finish(stream);
 }
 
+llvm::ErrorOr<std::string>
+fp8::createUnique(const llvm::Twine &prefix,
+                  function_ref<std::error_code(StringRef)> create) {
+  std::error_code error;
+  for (int tries = 0; tries < 100; ++tries) {
+    std::string path =
+        (prefix + llvm::utohexstr(llvm::sys::Process::GetRandomNumber())).str();
+    error = create(path);
+    if (!error)
+      return path;
+    if (error != std::errc::file_exists)
+      break;
+  }
+  return error;
+}
+
 static std::error_code replace(StringRef path,
                                function_ref<void(raw_ostream &)> print) {
-  llvm::Expected<fs::TempFile> temporary =
-      fs::TempFile::create(path + ".tmp-%%%%%%%%");
+  int file = -1;
+  auto temporary = createUnique(path + ".tmp-", [&](StringRef name) {
+    return fs::openFileForWrite(name, file, fs::CD_CreateNew);
+  });
   if (!temporary)
-    return llvm::errorToErrorCode(temporary.takeError());
+    return temporary.getError();
+  llvm::sys::RemoveFileOnSignal(*temporary);
   std::error_code error;
   {
-    llvm::raw_fd_ostream stream(temporary->FD, /*shouldClose=*/false);
+    llvm::raw_fd_ostream stream(file, /*shouldClose=*/false);
     print(stream);
     error = finish(stream);
   }
+  std::error_code closing = llvm::sys::Process::SafelyCloseFileDescriptor(file);
   if (!error)
-    return llvm::errorToErrorCode(temporary->keep(path));
-  llvm::consumeError(temporary->discard());
+    error = closing;
+  if (!error)
+    error = fs::rename(*temporary, path);
+  if (error)
+    (void)fs::remove(*temporary);
+  llvm::sys::DontRemoveFileOnSignal(*temporary);
   return error;
 }
 

@@ -45,4 +45,18 @@ TEST_F(OutputFileTest, ALinkStaysAndItsFileIsWritten) {
   }
 }
 
+TEST_F(OutputFileTest, APercentSignIsALetterLikeAnyOther) {
+  ASSERT_FALSE(fs::create_directory(at("50%s")));
+  for (const char *bytes : {"before", "after"}) {
+    EXPECT_FALSE(llvm::errorToBool(writeFile(at("50%s/100%"), bytes)));
+    EXPECT_EQ(read("50%s/100%"), bytes);
+  }
+  // Nothing else is left.
+  std::error_code error;
+  for (fs::directory_iterator it(at("50%s"), error), end; !error && it != end;
+       it.increment(error))
+    EXPECT_EQ(llvm::sys::path::filename(it->path()), "100%");
+  EXPECT_FALSE(error);
+}
+
 } // namespace

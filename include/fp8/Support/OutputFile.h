@@ -5,7 +5,9 @@
 
 #include "mlir/Support/LLVM.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/ErrorOr.h"
 #include "llvm/Support/raw_ostream.h"
+#include <string>
 
 namespace mlir::fp8 {
 
@@ -15,6 +17,13 @@ namespace mlir::fp8 {
 /// error is "cannot write" with the path and the reason.
 llvm::Error writeFile(StringRef path, function_ref<void(raw_ostream &)> print);
 llvm::Error writeFile(StringRef path, StringRef bytes);
+
+/// Creates a file or directory that did not exist, called `prefix` and a random
+/// number, by `create`, and returns its path. LLVM's functions for this take
+/// every % of a path for a place of a random digit.
+llvm::ErrorOr<std::string>
+createUnique(const llvm::Twine &prefix,
+             function_ref<std::error_code(StringRef)> create);
 
 /// Flushes a stream. Returns what went wrong with it so far and clears that:
 /// a stream that is destroyed with an error ends the process.

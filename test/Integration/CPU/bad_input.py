@@ -458,6 +458,16 @@ def directory_of_the_ir_is_made(f):
     assert (f.path("ir") / "deep" / "step-fp8.mlir").exists()
 
 
+@case
+def names_with_percent_signs(f):
+    """LLVM takes each of them for a random digit in the name of a temporary file."""
+    f.path("5%s").mkdir()
+    f.works(out="5%s/run", steps=1, dump_ir=f.path("5%s") / "ir%", emit_package=f.path("5%s") / "%p")
+    assert (f.path("5%s") / "%p" / "manifest.json").exists()
+    left = sorted(path.name for path in f.path("5%s").iterdir())
+    assert left == ["%p", "ir%"], left
+
+
 def limited(command, blocks):
     """Runs a command that may only write files of so many KiB: as on a full disk."""
     return t.run(["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "bash", *command], check=False)
