@@ -500,7 +500,10 @@ class Trainer:
     def _begin_files(self, resume, overwrite):
         self.out.mkdir(parents=True, exist_ok=True)
         checkpoints = [path for _, path in self._matching(r"checkpoint-(\d+)(-\d+-of-\d+)?\.safetensors(\.index\.json)?")]
-        earlier = [*self.out.glob("log.*"), *self.out.glob("trace.jsonl"), *checkpoints]
+        logs = [path for name in ("log.csv", "log.jsonl", "trace.jsonl") if (path := self.out / name).exists()]
+        earlier = [*logs, *checkpoints]
+        if not resume and (self.out / "manifest.json").exists() and (self.out / "package.so").exists():
+            raise FileExistsError(f"{self.out}: expected another directory for the run than that of a package")
         if resume:
             self._remove_incomplete()
             self._cut_logs()

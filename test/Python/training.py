@@ -127,6 +127,19 @@ class Training(unittest.TestCase):
             self.trainer(checkpoint_every=1, keep_checkpoints=1).fit(self.state, batches(begin=2), 4, resume=True)
         self.assertEqual(self.trainer()._checkpoints(), [4, 5])
 
+    def test_files_of_others_stay(self):
+        self.out.mkdir(parents=True)
+        (self.out / "log.txt").write_text("mine")
+        for _ in range(2):
+            self.trainer().fit(self.state, batches(), 1, overwrite=True)
+        self.assertEqual((self.out / "log.txt").read_text(), "mine")
+        package = self.folder / "package"
+        self.step.save(package)
+        before = {path.name: path.read_bytes() for path in package.iterdir()}
+        with self.assertRaisesRegex(FileExistsError, "expected another directory for the run than that of a package"):
+            self.trainer(package).fit(self.state, batches(), 1, overwrite=True)
+        self.assertEqual({path.name: path.read_bytes() for path in package.iterdir()}, before)
+
     def test_mistakes_remove_no_earlier_run(self):
         self.trainer().fit(self.state, batches(), 2)
         before = {path.name: path.read_bytes() for path in self.out.iterdir()}

@@ -78,6 +78,7 @@ WeightExport::WeightExport(const fp8_export &options,
 
 void WeightExport::write(StoredState &state, fp8_step &step) {
   createDirectories(directory);
+  expectNoPackage(directory, "the weights");
   encode = std::make_unique<fp8_step>(*options.encode, threads);
   {
     StoredState::Loaded values = state.read(step, wantedLeaves);

@@ -240,6 +240,14 @@ void createDirectories(const std::string &path) {
                                           : "it is a link to nothing"));
 }
 
+void expectNoPackage(const std::string &directory, const char *what) {
+  if (fileExists(directory + "/manifest.json") &&
+      fileExists(directory + "/package.so"))
+    throw Error(FP8_ERROR_IO,
+                str("expected another directory for ", what, " than '",
+                    directory, "', which holds a package ('package.so')"));
+}
+
 DirectoryLock::~DirectoryLock() {
   if (file >= 0)
     close(file);

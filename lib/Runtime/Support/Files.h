@@ -42,6 +42,9 @@ std::string directoryOf(const std::string &path);
 std::vector<std::string> listDirectory(const std::string &path);
 /// Creates a directory and its missing parents.
 void createDirectories(const std::string &path);
+/// Throws if a directory is that of a package, whose files have the names of
+/// those that a run writes or removes; `what` is what would be written.
+void expectNoPackage(const std::string &directory, const char *what);
 
 /// Keeps other runs from writing to a directory. The lock ends with the
 /// process, however that ends, and leaves no file.

@@ -37,9 +37,12 @@ void Trainer::prepareDirectory() {
     throw Error(FP8_ERROR_IO, str("cannot write to directory '", directory,
                                   "': ", errnoText(errno)));
   lock.take(directory);
+  if (!options.resume)
+    expectNoPackage(directory, "the run");
   // Not only when the run is over.
   if (exporter) {
     createDirectories(options.export_weights->directory);
+    expectNoPackage(options.export_weights->directory, "the weights");
     expectOtherInit(exporter->file(), "the weights");
   }
   if (!options.resume)

@@ -214,3 +214,8 @@ call(TRAIN, other, *RUNNING, "--steps", "3", "--out", FOLDER / "linked", "--over
 assert not list(other.glob("*tmp*")), list(other.iterdir())
 # A run's files are not replaced.
 call(RUN, *FILES, "--emit-package", FOLDER / "linked", fails="expected another directory for the package than '")
+# Nor are a package's.
+before = {path.name: path.read_bytes() for path in package.iterdir()}
+call(TRAIN, package, *RUNNING, "--steps", "1", "--out", package, "--overwrite", fails="expected another directory for the run than '")
+call(TRAIN, package, *RUNNING, "--steps", "1", "--out", FOLDER / "exported", "--export-weights", package, fails="expected another directory for the weights than '")
+assert {path.name: path.read_bytes() for path in package.iterdir()} == before
