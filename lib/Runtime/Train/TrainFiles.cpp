@@ -63,6 +63,14 @@ void Trainer::prepareDirectory() {
         FP8_ERROR_IO,
         str("'", directory, "' holds an earlier run ('", what,
             "'): resume it, overwrite it, or choose another directory"));
+  // Someone may have written this one by hand.
+  std::string recipe = directory + "/recipe.yaml";
+  if (options.recipe && fileExists(recipe) &&
+      readTextFile(recipe) != options.recipe)
+    throw Error(FP8_ERROR_IO,
+                str("expected no '", recipe,
+                    "', which the run would replace by its own: move it, "
+                    "overwrite it, or choose another directory"));
 }
 
 void Trainer::removeOldCheckpoints() {

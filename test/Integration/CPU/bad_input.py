@@ -268,6 +268,20 @@ def output_of_an_earlier_run_stays(f):
     assert (f.path("twice") / "checkpoint-3.safetensors").read_bytes() == before
 
 
+@case
+def own_recipe_in_the_directory(f):
+    """The run writes the effective one to this name."""
+    own = f.path("own") / "recipe.yaml"
+    own.parent.mkdir()
+    own.write_text("# mine\n" + (t.ROOT / "recipes" / "tensorwise.yaml").read_text())
+    before = own.read_bytes()
+    f.fails(r"expected no '.*own/recipe\.yaml', which the run would replace", out="own", recipe=own)
+    assert own.read_bytes() == before
+    # That of an earlier run says the same.
+    f.works(out="own", recipe=own, overwrite=True)
+    f.works(out="own", recipe=own, steps=4, resume=True)
+
+
 # ---------------------------------------------------------------- training
 
 
