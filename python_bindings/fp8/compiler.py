@@ -113,7 +113,7 @@ def compile(
         made = trees.JaxTrees(step, args, named, _OPTIONS)
         text = made.text
         states = {**made.states, **states}
-    elif args or named:
+    elif (args or named) and isinstance(step, str | os.PathLike):
         raise TypeError(f"expected no example arguments for a module but got {len(args) or ', '.join(named)}")
     else:
         text = _text_of(step, "step")

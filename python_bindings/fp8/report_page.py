@@ -669,8 +669,12 @@ def report(run_dirs, out=None, source=(".",)):
     out = pathlib.Path(out) if out else directories[0] / "report.html"
     text = page(data)
     temporary = out.with_name(out.name + ".tmp")
-    temporary.write_text(text)
-    temporary.replace(out)
+    try:
+        temporary.write_text(text)
+        temporary.replace(out)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise ReportError(f"cannot write '{out}': {error.strerror}") from None
     return out
 
 

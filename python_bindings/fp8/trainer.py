@@ -509,6 +509,9 @@ class Trainer:
             self._cut_logs()
         elif earlier and not overwrite:
             raise FileExistsError(f"{self.out}: expected no earlier run but got {earlier[0].name}: choose resume=True, overwrite=True or another directory")
+        elif not overwrite and (own := self.out / "recipe.yaml").exists() and own.read_text(errors="replace") != self.step.recipe:
+            # Someone may have written it by hand.
+            raise FileExistsError(f"expected no '{own}', which the run would replace by its own: move it, or choose overwrite=True or another directory")
         else:
             for path in sorted(earlier, key=lambda path: not path.name.endswith(INDEX)):
                 path.unlink()

@@ -47,6 +47,8 @@ class Modules(unittest.TestCase):
                 fp8.compile(path.parent / "none.mlir")
         with self.assertRaisesRegex(TypeError, "expected no example arguments for a module but got 1"):
             fp8.compile(self.text, self.state)
+        with self.assertRaisesRegex(TypeError, "expected step to be a function, a module's text or its path but got NoneType"):
+            fp8.compile(None, self.state)
         with self.assertRaisesRegex(fp8.CompileError, "expected"):
             fp8.compile("module {\n func.func @main( }\n")
 

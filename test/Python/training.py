@@ -133,6 +133,12 @@ class Training(unittest.TestCase):
         for _ in range(2):
             self.trainer().fit(self.state, batches(), 1, overwrite=True)
         self.assertEqual((self.out / "log.txt").read_text(), "mine")
+        own = self.folder / "own" / "recipe.yaml"
+        own.parent.mkdir()
+        own.write_text("name: mine\n")
+        with self.assertRaisesRegex(FileExistsError, "expected no '.*recipe.yaml', which the run would replace"):
+            self.trainer(own.parent).fit(self.state, batches(), 1)
+        self.assertEqual(own.read_text(), "name: mine\n")
         package = self.folder / "package"
         self.step.save(package)
         before = {path.name: path.read_bytes() for path in package.iterdir()}
@@ -400,6 +406,10 @@ class Training(unittest.TestCase):
         self.assertIn("</html>", page.read_text())
         with self.assertRaisesRegex(fp8.ReportError, "expected"):
             fp8.report(self.folder / "none")
+        with self.assertRaisesRegex(fp8.ReportError, "cannot write '.*folder': Is a directory"):
+            (self.folder / "folder").mkdir()
+            fp8.report(self.out, out=self.folder / "folder")
+        self.assertFalse((self.folder / "folder.tmp").exists())
 
     def test_differences_from_a_preset(self):
         """The page lists a recipe's differences from its preset, as for a run of fp8-run."""
