@@ -53,7 +53,7 @@ typedef enum fp8_status {
   FP8_ERROR_NONFINITE = 6, /* the loss or the state became NaN or infinite   */
   FP8_ERROR_MEMORY = 7,    /* out of memory                                  */
   FP8_ERROR_INTERNAL = 8,  /* a bug, of the compiler or of the runtime       */
-  FP8_INTERRUPTED = 9,     /* SIGINT or SIGTERM: checkpoint written, stopped */
+  FP8_INTERRUPTED = 9,     /* SIGINT, SIGTERM or SIGHUP: checkpoint written */
   FP8_STOPPED = 10,        /* an alarm stopped training likewise             */
   FP8_ERROR_RANK = 11      /* another rank failed, or differs from this one  */
 } fp8_status;
@@ -1025,9 +1025,9 @@ typedef struct fp8_train_options {
   int32_t resume;           /* from the newest valid checkpoint in out_dir   */
   int32_t overwrite;        /* 1: files of an earlier run may be replaced;
                                0: they are an error (without resume)         */
-  int32_t no_signals;       /* 1: leave SIGINT and SIGTERM alone; they do not
-                               stop this run, nor does it hide them from
-                               other runs of the process                     */
+  int32_t no_signals;       /* 1: leave SIGINT, SIGTERM and SIGHUP alone: they
+                               do not stop this run, nor does it hide them
+                               from other runs of the process                */
   int32_t live;    /* progress line: 1 live ('\r'), -1 lines, 0 by isatty(1) */
   int32_t quiet;   /* 1: no messages but warnings, those on stderr  */
   int32_t profile; /* 1: time every launch and report it; profile.json,
@@ -1097,9 +1097,10 @@ typedef struct fp8_train_summary {
   char checkpoint[1024]; /* path of the last one, or "" */
 } fp8_train_summary;
 
-/* Trains until the last step, SIGINT or SIGTERM, a non-finite value or an
-   error. Writes log.csv, log.jsonl, loss.svg, memory.json and
-   checkpoint-<step>.safetensors to out_dir, or several checkpoint files with
+/* Trains until the last step, SIGINT, SIGTERM, SIGHUP (unless the process
+   ignores it, as under nohup), a non-finite value or an error. Writes log.csv,
+   log.jsonl, loss.svg, memory.json and checkpoint-<step>.safetensors to
+   out_dir, or several checkpoint files with
    checkpoint-<step>.safetensors.index.json. summary (or NULL) is filled as far
    as training came, whatever the status. */
 FP8_CAPI fp8_status fp8_train(const fp8_train_options *options,
@@ -1114,7 +1115,7 @@ FP8_CAPI fp8_status fp8_train(const fp8_train_options *options,
    and share the batches among them. Passes message one line of JSON:
    {"heldout_loss": 1.5, "heldout_metrics": {PATH: ...}, "batches": 8}, without
    "heldout_metrics" if eval has no other metrics; null stands for a value that
-   is not finite. FP8_INTERRUPTED: by SIGINT or SIGTERM, of one rank alone. */
+   is not finite. FP8_INTERRUPTED: by a signal, of one rank alone. */
 FP8_CAPI fp8_status fp8_evaluate(const fp8_train_options *options,
                                  fp8_step *step, fp8_message_fn message,
                                  void *user);

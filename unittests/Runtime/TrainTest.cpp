@@ -636,6 +636,21 @@ TEST_F(Train, InterruptFinishesTheStepAndSaves) {
   EXPECT_EQ(read(out + "/checkpoint-40.safetensors"), whole);
 }
 
+TEST_F(Train, AClosedTerminalSavesUnlessIgnored) {
+  // The shell may tell it again.
+  hook = [](int32_t count, int32_t *) {
+    for (int i = 0; count == 12 && i < 2; ++i)
+      std::raise(SIGHUP);
+  };
+  EXPECT_EQ(run(), FP8_INTERRUPTED);
+  EXPECT_HAS(error, "resume from " + out + "/checkpoint-13.safetensors");
+  // As nohup does.
+  auto *before = std::signal(SIGHUP, SIG_IGN);
+  options.overwrite = 1;
+  EXPECT_EQ(run(), FP8_OK) << error;
+  EXPECT_EQ(std::signal(SIGHUP, before), SIG_IGN);
+}
+
 TEST_F(Train, ASignalIsForTheRunsThatHeedSignals) {
   options.threads = 1; // a step in a step cannot share a pool of threads
   fp8_step *own = nullptr;

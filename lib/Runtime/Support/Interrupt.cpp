@@ -21,15 +21,20 @@ namespace {
 /// last one restores it, for scopes of several threads do not nest.
 class SharedHandler {
 public:
-  SharedHandler(int signal, void (*handler)(int), int flags)
-      : signal(signal), handler(handler), flags(flags) {}
+  SharedHandler(int signal, void (*handler)(int), int flags,
+                bool leavesIgnored = false)
+      : signal(signal), handler(handler), flags(flags),
+        leavesIgnored(leavesIgnored) {}
 
   void begin() {
     struct sigaction action = {};
     action.sa_handler = handler;
     action.sa_flags = flags;
+    if (users++ == 0)
+      sigaction(signal, nullptr, &old);
     // Also for later scopes: a signal may have reset the handler.
-    sigaction(signal, &action, users++ == 0 ? &old : nullptr);
+    if (!leavesIgnored || old.sa_handler != SIG_IGN)
+      sigaction(signal, &action, nullptr);
   }
   void end() {
     if (--users == 0)
@@ -40,6 +45,7 @@ private:
   int signal;
   void (*handler)(int);
   int flags;
+  bool leavesIgnored; // by the process before
   int users = 0;
   struct sigaction old = {};
 };
@@ -50,6 +56,8 @@ struct Handlers {
   std::mutex mutex;
   SharedHandler interrupt{SIGINT, onInterrupt, once};
   SharedHandler terminate{SIGTERM, onInterrupt, once};
+  // A terminal that is closed sends it, once or twice; nohup ignores it.
+  SharedHandler hangUp{SIGHUP, onInterrupt, SA_RESTART, /*leavesIgnored=*/true};
   // Writing beyond the limit on file sizes must be an error, not kill the
   // process.
   SharedHandler fileSize{SIGXFSZ, SIG_IGN, 0};
@@ -73,6 +81,7 @@ SignalScope::SignalScope(bool stops) : stops(stops), before(received) {
     return;
   handlers.interrupt.begin();
   handlers.terminate.begin();
+  handlers.hangUp.begin();
 }
 
 SignalScope::~SignalScope() {
@@ -84,6 +93,7 @@ SignalScope::~SignalScope() {
     return;
   handlers.interrupt.end();
   handlers.terminate.end();
+  handlers.hangUp.end();
 }
 
 bool SignalScope::isInterrupted() const { return stops && received != before; }

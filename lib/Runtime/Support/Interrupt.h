@@ -8,12 +8,13 @@
 
 namespace fp8::rt {
 
-/// While it lives, the first SIGINT or SIGTERM only asks the runs to stop; a
-/// second one has its usual effect. Files that grow too large and closed pipes
-/// are errors, not signals. Scopes may overlap in any way.
+/// While it lives, the first SIGINT or SIGTERM only asks the runs to stop, and
+/// a second one has its usual effect. SIGHUP asks too, unless it is ignored.
+/// Files that grow too large and closed pipes are errors, not signals. Scopes
+/// may overlap in any way.
 class SignalScope {
 public:
-  /// stops: whether SIGINT and SIGTERM concern this run.
+  /// stops: whether SIGINT, SIGTERM and SIGHUP concern this run.
   explicit SignalScope(bool stops);
   ~SignalScope();
   SignalScope(const SignalScope &) = delete;
