@@ -295,6 +295,7 @@ static CompileOptions optionsForOther(const CompileOptions &step,
   other.signature.functionKind = FunctionKind::Function;
   other.failOnFallback = false;
   other.dataParallel = false;
+  other.lossReduction.clear();
   other.zero = 0;
   other.globalAmax = false;
   other.trace = false;

@@ -528,6 +528,14 @@ def narrow_sums_across_tiles(f):
 
 
 @case
+def reduction_of_the_loss(f):
+    """It is said of the step, not of its initializer and its evaluation."""
+    parallel = {"data_parallel": True, "eval": f.path("model") / "eval.mlir", "steps": 1}
+    f.works(out="reduction", loss_reduction="mean", **parallel)
+    f.fails(r"expected loss-reduction=mean, because the loss", loss_reduction="sum", **parallel)
+
+
+@case
 def unwanted_fallback(f):
     f.works(out="fallback", fail_on_fallback=True)
 
