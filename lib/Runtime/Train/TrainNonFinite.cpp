@@ -81,10 +81,23 @@ std::string Trainer::firstNonFiniteText() {
   return text;
 }
 
+/// Describes the first value that is not finite in the batch of the last step;
+/// nothing if the next one is in its place. It need not be the cause: masks may
+/// have infinite values.
+std::string Trainer::nonFiniteBatchText() {
+  std::string text;
+  for (size_t i = 0; i < arguments().size() && !isFed && text.empty(); ++i)
+    if (arguments()[i].role == FP8_ROLE_BATCH)
+      text = nonFiniteText(arguments()[i], step->value(i),
+                           {0, arguments()[i].type.bytes()});
+  return text.empty() ? "" : "; in its batch, " + text;
+}
+
 void Trainer::checkFinite(const LogRow &row) {
   if (!std::isfinite(row.loss))
     failNonFinite(str("step ", row.step, ": the loss is ", numberText(row.loss),
-                      "; first non-finite value: ", firstNonFiniteText()));
+                      "; first non-finite value: ", firstNonFiniteText(),
+                      nonFiniteBatchText()));
 }
 
 void Trainer::checkStateFinite() {

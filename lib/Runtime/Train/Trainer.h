@@ -94,6 +94,7 @@ private:
   void checkFinite(const LogRow &row);
   std::string nonFiniteStateText();
   std::string firstNonFiniteText();
+  std::string nonFiniteBatchText();
   void checkStateFinite();
   [[noreturn]] void failNonFinite(const std::string &what);
 
