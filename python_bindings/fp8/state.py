@@ -333,6 +333,10 @@ class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
         len(self)  # raises for scalars
         return iter(np.asarray(self))  # one copy for all rows
 
+    def __getattr__(self, name):
+        hint = f"; numpy.asarray(x).{name} is that of a copy" if hasattr(np.ndarray, name) and not name.startswith("_") else ""
+        raise AttributeError(f"'StateArray' object has no attribute '{name}'{hint}", name=name, obj=self)
+
     def item(self, *index):
         """Returns the Python number of an array of one element, or at this index."""
         return np.asarray(self).item(*index)

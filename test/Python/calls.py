@@ -269,6 +269,9 @@ class State(unittest.TestCase):
             np.add(copy, 1, out=w)
         np.testing.assert_array_equal(jax.jit(lambda y: w * y)(jnp.float32(2)), copy * 2)
         self.assertEqual((f"{count:03d}", f"{count}", round(count)), ("001", str(count), 1))
+        with self.assertRaisesRegex(AttributeError, r"no attribute 'mean'; numpy.asarray\(x\).mean is that of a copy"):
+            w.mean()
+        self.assertFalse(hasattr(w, "sharding") or hasattr(w, "__array_interface__"))
         for copying in (pickle.dumps, deepcopy):
             with self.assertRaisesRegex(TypeError, "fp8.copy"):
                 copying(state)
