@@ -18,8 +18,10 @@ void Trainer::initialize() {
   if (!options.resume || isMissing(evaluation) || isMissing(exportEvaluation))
     initial = std::make_unique<InitialValues>(options.init_file, options.init,
                                               position.seed, options.threads);
-  if (!options.resume)
+  if (!options.resume) {
     begin(*initial);
+    warnOfInitialValues();
+  }
   readKeys();
   if (position.shuffle)
     arrays.shuffle(position.seed);

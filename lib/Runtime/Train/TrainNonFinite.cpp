@@ -58,6 +58,19 @@ void Trainer::failNonFinite(const std::string &what) {
                        : str("; the last checkpoint is ", checkpoint)));
 }
 
+/// Warns of parameters and moments that are not finite from the start; other
+/// state may be, such as the best loss so far.
+void Trainer::warnOfInitialValues() {
+  std::string text;
+  for (size_t i = 0; i < arguments().size() && text.empty(); ++i)
+    if (arguments()[i].role == FP8_ROLE_STATE &&
+        arguments()[i].kind != FP8_KIND_OTHER)
+      text = nonFiniteText(arguments()[i], step->value(i),
+                           step->ownBytes(arguments()[i]));
+  if (!text.empty())
+    console.warn("warning: the initial values are not finite: " + text);
+}
+
 /// Describes the first value that is not finite in state that must be finite
 /// and that this rank has.
 std::string Trainer::nonFiniteStateText() {

@@ -317,6 +317,7 @@ def checkpoint_of_nan(f):
     result = f.fails(r"step \d: .* is -?nan", out="poisoned", steps=6, resume=True)
     expected = rf"warning: \S+checkpoint-3\.safetensors is not finite: {re.escape(name)}\[0, 0\] is -?nan"
     assert re.search(expected, result.stderr), result.stderr
+    f.fails(rf"^warning: the initial values are not finite: {re.escape(name)}\[0, 0\] is -?nan\n", r"step \d: .* is -?nan", init=path)
 
 
 @case
