@@ -161,6 +161,7 @@ class Trainer:
             error (without `resume`).
 
         After ctrl-C, and after any exception of the iterable, the checkpoint of the last complete step is written, and the exception propagates.
+        So it is after SIGTERM and SIGHUP, which raise SystemExit, unless the program handles or ignores them.
         The ranks of a group stop after the same step when one of them receives SIGINT or SIGTERM; an exception on a single rank ends all.
         """
         steps = arrays.count("steps", steps)
@@ -292,8 +293,9 @@ class Trainer:
 
     @contextlib.contextmanager
     def _catch_signals(self):
-        """Lets all ranks end after the same step: the first SIGINT or SIGTERM on a rank is recorded, a second one ends that rank at once."""
-        if self._group is None or threading.current_thread() is not threading.main_thread():
+        """Lets all ranks end after the same step: the first SIGINT or SIGTERM on a rank is recorded, a second one ends that rank at once.
+        Without a group, SIGTERM, and SIGHUP of a closed terminal, raise SystemExit unless the program has said what they do."""
+        if threading.current_thread() is not threading.main_thread():
             yield
             return
 
@@ -302,8 +304,17 @@ class Trainer:
             if self._signals > 1:
                 raise KeyboardInterrupt
 
+        def ended(number, frame):
+            # A terminal that is closed may say so twice.
+            signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else signal.SIG_DFL)
+            raise SystemExit(128 + number)
+
         self._signals = 0
-        before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+        if self._group is None:
+            defaults = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+            before = {number: signal.signal(number, ended) for number in defaults}
+        else:
+            before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:

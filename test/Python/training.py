@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -222,6 +224,23 @@ class Training(unittest.TestCase):
         whole = self.trainer(self.folder / "whole").fit(self.state, batches(), 5)
         for one, two in zip(jax.tree.leaves(resumed), jax.tree.leaves(whole), strict=True):
             self.assertEqual(np.asarray(one).tobytes(), np.asarray(two).tobytes())
+
+    def test_signals_that_end_a_program_leave_a_checkpoint(self):
+        def ending(number):
+            yield from batches(3)
+            os.kill(os.getpid(), number)
+            yield from batches()
+
+        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+        for number in before:
+            out = self.folder / number.name
+            with self.assertRaises(SystemExit) as ended:
+                self.trainer(out).fit(self.state, ending(number), 9)
+            self.assertEqual(ended.exception.code, 128 + number)
+            self.assertTrue((out / "checkpoint-3.safetensors").exists())
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.trainer(self.folder / "nohup").fit(self.state, ending(signal.SIGHUP), 9)
+        self.assertEqual(signal.getsignal(signal.SIGTERM), before[signal.SIGTERM])
 
     def test_ctrl_c_during_an_evaluation(self):
         evaluated = fp8.compile(steps.tupled, self.state, steps.batch(), recipe="none", evaluate=lambda state, batch: steps.tupled(state, batch)[1])
