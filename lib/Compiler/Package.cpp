@@ -243,11 +243,17 @@ static llvm::Error link(ArrayRef<std::string> files, StringRef directory,
 /// Creates the library `output`.
 static llvm::Error makeLibrary(const Executable &executable,
                                const std::string &output) {
-  SmallString<128> directory;
-  if (std::error_code error =
-          fs::createUniqueDirectory("fp8-package", directory))
-    return llvm::createStringError("cannot make a temporary directory: " +
-                                   error.message());
+  SmallString<128> parent;
+  llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, parent);
+  auto unique =
+      createUnique(inDirectory(parent, "fp8-package-"), [](StringRef path) {
+        return fs::create_directory(path, /*IgnoreExisting=*/false);
+      });
+  if (!unique)
+    return llvm::createStringError(
+        "cannot make a temporary directory in '" + parent.str() +
+        "' (set TMPDIR): " + unique.getError().message());
+  StringRef directory = *unique;
   auto cleanUp =
       llvm::scope_exit([&] { (void)fs::remove_directories(directory); });
   llvm::LLVMContext context;

@@ -37,8 +37,9 @@ class ScriptFolder {
 public:
   ScriptFolder() {
     const char *temporary = std::getenv("TMPDIR");
-    path = std::string(temporary && *temporary ? temporary : "/tmp") +
-           "/fp8-report-XXXXXX";
+    if (temporary && *temporary)
+      parent = temporary;
+    path = parent + "/fp8-report-XXXXXX";
     if (!mkdtemp(path.data())) {
       path.clear();
       return;
@@ -61,7 +62,7 @@ public:
     rmdir(path.c_str());
   }
 
-  std::string path;
+  std::string parent = "/tmp", path;
   bool isComplete = false;
 };
 
@@ -100,7 +101,8 @@ bool fp8run::writeReport(const RunOptions &run) {
   std::fflush(stdout);
   ScriptFolder folder;
   if (!folder.isComplete)
-    return fail("no temporary files: " + std::string(std::strerror(errno)));
+    return fail("no temporary files in '" + folder.parent +
+                "' (set TMPDIR): " + std::strerror(errno));
   std::vector<std::string> command = {"python3", "-I",
                                       folder.path + "/report_page.py",
                                       run.outDir, "--source=."};

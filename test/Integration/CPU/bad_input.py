@@ -483,6 +483,18 @@ def names_with_percent_signs(f):
     assert left == ["%p", "ir%"], left
 
 
+@case
+def no_place_for_temporary_files(f):
+    nowhere = {**os.environ, "TMPDIR": str(f.path("nowhere"))}
+    for option in ({"emit_package": f.path("temporary")}, {"report": True}):
+        result = subprocess.run([*map(str, f.command("temporary", steps=1, **option))], capture_output=True, text=True, env=nowhere)
+        check_failure(result, r"temporary \w+ in '.*nowhere' \(set TMPDIR\): No such file or directory")
+    percent = f.path("100%s")
+    percent.mkdir()
+    t.run(f.command("temporary", emit_package=f.path("temporary-package")), env={**os.environ, "TMPDIR": str(percent)})
+    assert not list(percent.iterdir()), list(percent.iterdir())
+
+
 def limited(command, blocks):
     """Runs a command that may only write files of so many KiB: as on a full disk."""
     return t.run(["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "bash", *command], check=False)
