@@ -554,6 +554,33 @@ FailureOr<Signature> fp8::analyzeSignature(func::FuncOp func,
   return SignatureAnalyzer(func, options).run();
 }
 
+/// Analyzes a function that has its attributes without the user's choices.
+/// Donated buffers may have paired some state, a queue for instance, but the
+/// import has dropped them: they are set anew.
+static FailureOr<Signature> analyzeAgain(func::FuncOp func,
+                                         const Signature &signature,
+                                         const SignatureOptions &options) {
+  constexpr StringLiteral hint = "tf.aliasing_output";
+  SignatureOptions alone;
+  alone.functionKind = options.functionKind;
+  alone.initialValues = options.initialValues;
+  Builder builder(func.getContext());
+  for (const SignatureResult &result : signature.results) {
+    const SignatureArg *arg = signature.findArg(result.statePath);
+    bool isChosen = llvm::any_of(
+        llvm::concat<const std::pair<std::string, std::string>>(options.states,
+                                                                options.roles),
+        [&](auto &choice) { return choice.first == result.statePath; });
+    if (arg && !isChosen)
+      func.setArgAttr(arg->index, hint,
+                      builder.getI32IntegerAttr(result.index));
+  }
+  FailureOr<Signature> found = analyzeSignature(func, alone);
+  for (const SignatureArg &arg : signature.args)
+    func.removeArgAttr(arg.index, hint);
+  return found;
+}
+
 LogicalResult fp8::printSignature(func::FuncOp func, raw_ostream &os,
                                   SignatureOptions options) {
   FailureOr<Signature> signature = Signature::fromAttributes(func);
@@ -562,12 +589,9 @@ LogicalResult fp8::printSignature(func::FuncOp func, raw_ostream &os,
   // Reasons of the analysis are used where it agrees with the attributes.
   options.functionKind =
       signature->isStep() ? FunctionKind::Step : FunctionKind::Function;
-  SignatureOptions alone;
-  alone.functionKind = options.functionKind;
-  alone.initialValues = options.initialValues;
   ScopedDiagnosticHandler quiet(func.getContext(),
                                 [](Diagnostic &) { return success(); });
-  FailureOr<Signature> guess = analyzeSignature(func, alone);
+  FailureOr<Signature> guess = analyzeAgain(func, *signature, options);
   if (failed(guess))
     guess = analyzeSignature(func, options);
   for (SignatureArg &arg : signature->args) {
