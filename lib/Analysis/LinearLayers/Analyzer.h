@@ -78,7 +78,9 @@ struct Analyzer {
   ChangedParameters findChangedByGradients() const;
   llvm::StringSet<> findOtherState() const;
   void findForwardSlice();
-  SmallVector<Value> findForwardOfOtherLosses() const;
+  SmallVector<Value> findForwardOfOtherLosses();
+  SmallVector<Value> findGradientsOfReturnedLosses();
+  void dropAfterGradients(SmallVectorImpl<Value> &roots);
   std::vector<WeightRead> findWeightReads();
   void leaveOutInnerBackward(ArrayRef<Value> losses, ArrayRef<Value> others);
   bool isTrained(Value weight) const;

@@ -3,6 +3,7 @@
 #include "Analyzer.h"
 #include "OptimizerDots.h"
 
+#include "fp8/Analysis/DataFlow.h"
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
@@ -65,7 +66,7 @@ void Analyzer::findForwardSlice() {
 /// pass, because the dots of the backward pass depend on it. (Both passes may
 /// read other weights of one parameter: a transposed convolution reads its
 /// kernel reversed.)
-SmallVector<Value> Analyzer::findForwardOfOtherLosses() const {
+SmallVector<Value> Analyzer::findForwardOfOtherLosses() {
   DenseSet<Value> read;
   llvm::MapVector<Value, stablehlo::DotGeneralOp> first;
   // Another loss reads what gradients have changed than the returned ones.
@@ -101,7 +102,56 @@ SmallVector<Value> Analyzer::findForwardOfOtherLosses() const {
   for (auto [parameter, dot] : first)
     if (!read.contains(parameter))
       roots.push_back(dot->getResult(0));
+  dropAfterGradients(roots);
   return roots;
+}
+
+/// Finds the weight gradients of the layers that the returned losses read: dots
+/// outside of the forward pass that read an activation of a layer and have as
+/// many elements as its weight.
+SmallVector<Value> Analyzer::findGradientsOfReturnedLosses() {
+  DenseSet<std::pair<unsigned, int64_t>> layers;
+  for (const WeightRead &read : findWeightReads()) {
+    Value other = read.otherChain.front();
+    for (Value operand : read.dot->getOperands())
+      if (operand != other && forwardSlice.contains(read.dot))
+        layers.insert({read.other, tensorOf(operand).getNumElements()});
+  }
+  SmallVector<Value> gradients;
+  function.walk([&](stablehlo::DotGeneralOp dot) {
+    Value result = dot->getResult(0);
+    auto isActivation = [&](Value operand) {
+      return layers.contains(
+          {numbers.get(views.getSameElementsRoot(operand, dot)),
+           tensorOf(result).getNumElements()});
+    };
+    bool ofData = getOperandOrigin(dot, 0) == Origin::Data &&
+                  getOperandOrigin(dot, 1) == Origin::Data;
+    if (ofData && !forwardSlice.contains(dot) &&
+        llvm::any_of(dot->getOperands(), isActivation))
+      gradients.push_back(result);
+  });
+  return gradients;
+}
+
+/// Drops values that follow from weight gradients of the returned losses. What
+/// an optimizer learns to use of a gradient (a basis that it is projected to)
+/// has a loss of its own, but the backward pass is no forward pass of that.
+/// Another loss reads the parameters that the gradients have changed.
+void Analyzer::dropAfterGradients(SmallVectorImpl<Value> &roots) {
+  if (roots.empty())
+    return;
+  ValueSet changed;
+  function.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      if (origins.isUpdatedParameter(result) ||
+          (isFloat(result.getType()) && getChangedParameter(result, op)))
+        changed.insert(result);
+  });
+  Dependence onGradients(function, findGradientsOfReturnedLosses(), {},
+                         /*together=*/true, changed);
+  llvm::erase_if(roots,
+                 [&](Value root) { return onGradients.dependsOnAny(root); });
 }
 
 /// Returns true if a weight's parameter is one that gradients update.

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from families import Step, step
 from models import *
@@ -96,6 +97,29 @@ def shampoo_by_hand():
     x, y = clusters()
     return Step(train, {"params": p, "factors": factors}, {"x": x, "y": y}, lambda r: r[2],
                 lambda r: {"params": r[0], "factors": r[1]})  # fmt: skip
+
+
+@step
+def learned_subspace():
+    """Momenta lie in a subspace whose basis is learned by its own gradient: that of what the subspace lacks of the weights'
+    gradient. The backward pass that it follows from is not the forward pass of that loss."""
+
+    def train(params, state, x, y):
+        loss, grads = jax.value_and_grad(lambda p: class_loss(mlp(p, x), y))(params)
+        new_params, new_state = [], []
+        for p, s, g in zip(params, state, grads):
+            lacks = lambda basis, g=g["w"]: jnp.sum(jnp.square(g - basis @ (basis.T @ g)))
+            basis = s["basis"] - 0.1 * jax.grad(lacks)(s["basis"])
+            momentum = 0.9 * s["momentum"] + 0.1 * basis.T @ g["w"]
+            new_params.append({"w": p["w"] - 0.5 * basis @ momentum, "b": p["b"] - 0.1 * g["b"]})
+            new_state.append({"basis": basis, "momentum": momentum})
+        return new_params, new_state, loss
+
+    p, r = mlp_params((32, 24, 16, 10)), np.random.default_rng(1)
+    state = [{"basis": normal(r, m := len(l["w"]), 8, scale=m**-0.5), "momentum": jnp.zeros((8, l["w"].shape[1]))} for l in p]
+    x, y = clusters()
+    return Step(train, {"params": p, "state": state}, {"x": x, "y": y}, lambda r: r[2],
+                lambda r: {"params": r[0], "state": r[1]}, linear=(2, 1, 2))  # fmt: skip
 
 
 @step
