@@ -12,6 +12,11 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
+static int64_t getSize(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.hasStaticShape() ? type.getNumElements() : 0;
+}
+
 Origins::Origins(func::FuncOp function) : function(function) {
   for (BlockArgument arg : function.getArguments())
     if (classify(arg) == Origin::Weight) {
@@ -54,8 +59,14 @@ void Origins::addUpdatedParameters(
 Origin Origins::classify(BlockArgument arg) const {
   std::optional<ArgRole> role = argRoleOf(arg);
   std::optional<StateKind> kind = stateKindOf(arg);
-  // Integers that no result replaces may be weights that scales multiply.
-  if (isa<FloatType>(getElementTypeOrSelf(arg.getType())) &&
+  // Integers that no result replaces may be weights that scales multiply. In a
+  // few bits they are, even if there is one scale, a number.
+  Type element = getElementTypeOrSelf(arg.getType());
+  if (auto type = dyn_cast<IntegerType>(element);
+      type && type.getWidth() > 1 && type.getWidth() <= 8 &&
+      role == ArgRole::Constant && getSize(arg) > 1)
+    return Origin::Weight;
+  if (isa<FloatType>(element) &&
       (role == ArgRole::Frozen ||
        (role == ArgRole::State &&
         (kind == StateKind::Parameter || kind == StateKind::Average))))
@@ -64,7 +75,7 @@ Origin Origins::classify(BlockArgument arg) const {
       (role == ArgRole::Key || role == ArgRole::State))
     return Origin::Random;
   // Flags that are no data mask weights: those that are left out or frozen.
-  bool isMask = getElementTypeOrSelf(arg.getType()).isInteger(1) &&
+  bool isMask = element.isInteger(1) &&
                 (role == ArgRole::Frozen || role == ArgRole::State);
   return role == ArgRole::Constant || isMask ? Origin::Constant : Origin::Data;
 }
@@ -145,11 +156,6 @@ void Origins::findUpdatedParameters() {
     if (BlockArgument arg = weights.lookup(path))
       updated.insert({result, arg});
   }
-}
-
-static int64_t getSize(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type && type.hasStaticShape() ? type.getNumElements() : 0;
 }
 
 /// Returns true if this changed what is known of `into`.

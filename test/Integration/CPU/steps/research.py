@@ -290,10 +290,11 @@ def learned_latents():
 
 @step
 def frozen_integers():
-    """LoRA beside frozen int8 weights with scales."""
+    """LoRA beside frozen int8 weights with scales of columns, or with one scale."""
     random, opt = np.random.default_rng(0), tx(3e-3)
     sizes = ((16, 32), (32, 32), (32, 4))
     frozen = [{"q": random.integers(-127, 128, size).astype(np.int8), "s": np.full(size[1], 0.003, np.float32)} for size in sizes]
+    frozen[1]["s"] = np.float32(0.003)
     params = [{"a": normal(random, m, 4, scale=0.25), "b": normal(random, 4, n, scale=0.1)} for m, n in sizes]
 
     def train(params, opt_state, frozen, batch):
