@@ -18,16 +18,12 @@ void Trainer::initialize() {
   if (!options.resume || isMissing(evaluation) || isMissing(exportEvaluation))
     initial = std::make_unique<InitialValues>(options.init_file, options.init,
                                               position.seed, options.threads);
-  if (!options.resume) {
+  if (!options.resume)
     begin(*initial);
-    warnOfInitialValues();
-  }
   readKeys();
   if (position.shuffle)
     arrays.shuffle(position.seed);
-  for (size_t i : stateArguments(step->executable))
-    if (firstNonFinite(step->value(i), arguments()[i].type) >= 0)
-      position.mayBeInfinite.insert(arguments()[i].name);
+  noteInfiniteState();
   for (Evaluation *each : {evaluation.get(), exportEvaluation.get()})
     if (each)
       prepareEvaluation(*each, initial.get());

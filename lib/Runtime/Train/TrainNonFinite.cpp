@@ -58,17 +58,22 @@ void Trainer::failNonFinite(const std::string &what) {
                        : str("; the last checkpoint is ", checkpoint)));
 }
 
-/// Warns of parameters and moments that are not finite from the start; other
-/// state may be, such as the best loss so far.
-void Trainer::warnOfInitialValues() {
-  std::string text;
-  for (size_t i = 0; i < arguments().size() && text.empty(); ++i)
-    if (arguments()[i].role == FP8_ROLE_STATE &&
-        arguments()[i].kind != FP8_KIND_OTHER)
-      text = nonFiniteText(arguments()[i], step->value(i),
-                           step->ownBytes(arguments()[i]));
-  if (!text.empty())
-    console.warn("warning: the initial values are not finite: " + text);
+/// Notes which state begins with values that are not finite, as the best loss
+/// so far may. Warns if parameters or moments of a new run do.
+void Trainer::noteInfiniteState() {
+  bool warns = !options.resume;
+  for (size_t i : stateArguments(step->executable)) {
+    const TensorInfo &argument = arguments()[i];
+    if (firstNonFinite(step->value(i), argument.type) < 0)
+      continue;
+    position.mayBeInfinite.insert(argument.name);
+    if (warns && argument.kind != FP8_KIND_OTHER) {
+      console.warn(
+          "warning: the initial values are not finite: " +
+          nonFiniteText(argument, step->value(i), {0, argument.type.bytes()}));
+      warns = false;
+    }
+  }
 }
 
 /// Describes the first value that is not finite in state that must be finite

@@ -91,7 +91,7 @@ private:
   void summarize();
 
   // Values that are not finite.
-  void warnOfInitialValues();
+  void noteInfiniteState();
   void checkFinite(const LogRow &row);
   std::string nonFiniteStateText();
   std::string firstNonFiniteText();
