@@ -231,6 +231,9 @@ class Training(unittest.TestCase):
             os.kill(os.getpid(), number)
             yield from batches()
 
+        # (The tests themselves may run under nohup.)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            self.addCleanup(signal.signal, number, signal.signal(number, signal.SIG_DFL))
         before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
         for number in before:
             out = self.folder / number.name
@@ -238,7 +241,7 @@ class Training(unittest.TestCase):
                 self.trainer(out).fit(self.state, ending(number), 9)
             self.assertEqual(ended.exception.code, 128 + number)
             self.assertTrue((out / "checkpoint-3.safetensors").exists())
-        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.trainer(self.folder / "nohup").fit(self.state, ending(signal.SIGHUP), 9)
         self.assertEqual(signal.getsignal(signal.SIGTERM), before[signal.SIGTERM])
 

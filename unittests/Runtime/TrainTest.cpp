@@ -642,10 +642,12 @@ TEST_F(Train, AClosedTerminalSavesUnlessIgnored) {
     for (int i = 0; count == 12 && i < 2; ++i)
       std::raise(SIGHUP);
   };
+  // (The tests themselves may run under nohup.)
+  auto *before = std::signal(SIGHUP, SIG_DFL);
   EXPECT_EQ(run(), FP8_INTERRUPTED);
   EXPECT_HAS(error, "resume from " + out + "/checkpoint-13.safetensors");
   // As nohup does.
-  auto *before = std::signal(SIGHUP, SIG_IGN);
+  std::signal(SIGHUP, SIG_IGN);
   options.overwrite = 1;
   EXPECT_EQ(run(), FP8_OK) << error;
   EXPECT_EQ(std::signal(SIGHUP, before), SIG_IGN);
