@@ -128,7 +128,10 @@ private:
   void storeThroughScratch(const RegisterTile &tile, ArrayRef<Value> sums);
   void scaleAndStore(const RegisterTile &tile, SmallVector<Value> sums);
   void registerTile(const RegisterTile &tile);
-  void prefetchOut(const RegisterTile &tile);
+  /// Prefetches rows of the result, the first of which is at `out`. They are
+  /// written once all products are added, and lie in different pages, where the
+  /// CPU foresees nothing.
+  void prefetchOut(Ref out, int64_t rows, int64_t columns, bool forWriting);
 
   // The same in tile registers.
   void configureTiles();

@@ -158,17 +158,11 @@ bool Emitter::storesTilesAlone(const RegisterTile &tile) const {
 }
 
 void Emitter::prefetchOutPart(const RegisterTile &tile, Value step) {
-  if (plan.storeThroughScratch)
-    return;
-  // Prefetches of all rows at once would fill the queue that loads of tiles
-  // wait in.
+  // All at once before the products, they take longer.
   int64_t steps = llvm::divideCeil(plan.packedK(), kTileRows);
   int64_t each = llvm::divideCeil(tile.rows, steps);
-  Ref rows = at(tile.out, step, each * plan.m.strides[2]);
-  for (int64_t i = 0; i < each; ++i)
-    for (int64_t j = 0; j < tile.columns; j += plan.lanes)
-      prefetch(at(rows, i * plan.m.strides[2] + j), Cache::L1,
-               /*forWriting=*/true);
+  prefetchOut(at(tile.out, step, each * plan.m.strides[2]), each, tile.columns,
+              /*forWriting=*/true);
 }
 
 void Emitter::sumInTiles(const RegisterTile &tile) {

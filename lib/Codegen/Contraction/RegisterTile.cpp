@@ -142,19 +142,19 @@ void Emitter::storeThroughScratch(const RegisterTile &tile,
   });
 }
 
-/// Prefetches the places of the sums, which are written once all products are
-/// added: rows lie in different pages, where the CPU foresees nothing.
-void Emitter::prefetchOut(const RegisterTile &tile) {
-  for (int64_t i = 0; i < tile.rows; ++i)
-    for (int64_t j = 0; j < tile.columns; j += kLineBytes / sizeof(float))
-      prefetch(at(tile.out, i * plan.m.strides[2] + j), Cache::L1);
+void Emitter::prefetchOut(Ref out, int64_t rows, int64_t columns,
+                          bool forWriting) {
+  if (plan.storeThroughScratch)
+    return;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; j += kLineBytes / sizeof(float))
+      prefetch(at(out, i * plan.m.strides[2] + j), Cache::L1, forWriting);
 }
 
 void Emitter::registerTile(const RegisterTile &tile) {
   if (plan.inTiles)
     return sumInTiles(tile);
-  if (!plan.storeThroughScratch)
-    prefetchOut(tile);
+  prefetchOut(tile.out, tile.rows, tile.columns, /*forWriting=*/false);
   scaleAndStore(tile, sumProducts(tile));
 }
 
