@@ -245,10 +245,7 @@ static llvm::Error makeLibrary(const Executable &executable,
                                const std::string &output) {
   SmallString<128> parent;
   llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, parent);
-  auto unique =
-      createUnique(inDirectory(parent, "fp8-package-"), [](StringRef path) {
-        return fs::create_directory(path, /*IgnoreExisting=*/false);
-      });
+  auto unique = createUniqueDirectory(inDirectory(parent, "fp8-package-"));
   if (!unique)
     return llvm::createStringError(
         "cannot make a temporary directory in '" + parent.str() +
@@ -442,10 +439,8 @@ llvm::Error mlir::fp8::writePackage(const Executable &executable,
           directory, /*IgnoreExisting=*/true, fs::all_all))
     return failure("create", directory, error);
   // An earlier package stays whole until all files of this one are written.
-  auto temporary = createUnique(
-      inDirectory(directory, "package.fp8-tmp-"), [](StringRef path) {
-        return fs::create_directory(path, /*IgnoreExisting=*/false);
-      });
+  auto temporary =
+      createUniqueDirectory(inDirectory(directory, "package.fp8-tmp-"));
   if (!temporary)
     return failure("write to", directory, temporary.getError());
   llvm::scope_exit remove([&] { (void)fs::remove_directories(*temporary); });

@@ -44,6 +44,13 @@ fp8::createUnique(const llvm::Twine &prefix,
   return error;
 }
 
+llvm::ErrorOr<std::string>
+fp8::createUniqueDirectory(const llvm::Twine &prefix) {
+  return createUnique(prefix, [](StringRef path) {
+    return fs::create_directory(path, /*IgnoreExisting=*/false);
+  });
+}
+
 static std::error_code replace(StringRef path,
                                function_ref<void(raw_ostream &)> print) {
   int file = -1;

@@ -24,6 +24,8 @@ llvm::Error writeFile(StringRef path, StringRef bytes);
 llvm::ErrorOr<std::string>
 createUnique(const llvm::Twine &prefix,
              function_ref<std::error_code(StringRef)> create);
+/// Does so for an empty directory.
+llvm::ErrorOr<std::string> createUniqueDirectory(const llvm::Twine &prefix);
 
 /// Flushes a stream. Returns what went wrong with it so far and clears that:
 /// a stream that is destroyed with an error ends the process.

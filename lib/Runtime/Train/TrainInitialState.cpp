@@ -1,6 +1,5 @@
 //===- TrainInitialState.cpp - The initial state of a run -----------------===//
 
-#include "../Support/Elements.h"
 #include "Trainer.h"
 
 #include <cstring>
