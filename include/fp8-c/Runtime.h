@@ -178,8 +178,9 @@ typedef struct fp8_tensor_info {
                          1; 0: all ranks have it                          */
   int64_t slices;     /* the slices of the shard along the leading dimension,
                          each with one owner; 0 or 1: one owner for all   */
-  const int64_t *whole_dims; /* state of which each rank has a part with shape
-                                dims: the shape of the whole; NULL: no parts  */
+  const int64_t *whole_dims; /* state, or a batch, of which each rank has a part
+                                with shape dims: the shape of the whole; NULL:
+                                no parts                                      */
   const int64_t
       *part_offsets; /* where each rank's part begins in the whole: `rank`
                         offsets for rank 0, then for rank 1, ...       */

@@ -118,9 +118,15 @@ static std::string readRankOptions(const fp8_compile_options &options,
            "dealt) but got " +
            std::to_string(options.zero);
   compile.zero = options.zero;
-  if (!options.data_parallel && (compile.zero > 0 || compile.globalAmax ||
-                                 !compile.lossReduction.empty()))
-    return "expected data_parallel with zero, global_amax or loss_reduction";
+  if (options.global_batch < 0)
+    return "expected global_batch to be a number of ranks but got " +
+           std::to_string(options.global_batch);
+  compile.globalBatch = options.global_batch;
+  if (!options.data_parallel &&
+      (compile.zero > 0 || compile.globalAmax || compile.globalBatch > 0 ||
+       !compile.lossReduction.empty()))
+    return "expected data_parallel with zero, global_amax, global_batch or "
+           "loss_reduction";
   return "";
 }
 

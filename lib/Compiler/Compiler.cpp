@@ -108,6 +108,7 @@ static LogicalResult quantize(ModuleOp module, const CompileOptions &options,
   quantize.lossReduction = options.lossReduction;
   quantize.zero = options.zero;
   quantize.globalAmax = options.globalAmax;
+  quantize.globalBatch = options.globalBatch;
   quantize.trace = options.trace;
   return runStage(
       module, options, "fp8", stats.fp8Seconds,

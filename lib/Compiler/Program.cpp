@@ -105,7 +105,7 @@ std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
   // Without the assembler, no cubins can be made.
   key.add(options.targetGPU.empty() ? "" : findPtxas());
   key.add(options.dataParallel).add(options.lossReduction).add(options.zero);
-  key.add(options.globalAmax);
+  key.add(options.globalAmax).add(options.globalBatch);
   key.add(options.failOnFallback).add(options.trace).add(options.returnLogits);
   key.add(options.exportFormat ? stringifyExportFormat(*options.exportFormat)
                                : "");
@@ -298,6 +298,7 @@ static CompileOptions optionsForOther(const CompileOptions &step,
   other.lossReduction.clear();
   other.zero = 0;
   other.globalAmax = false;
+  other.globalBatch = 0;
   other.trace = false;
   other.returnLogits = name == "check";
   other.exportFormat = std::nullopt;

@@ -101,6 +101,8 @@ static std::string findZeroMistake(const RunOptions &run) {
     return "expected --data-parallel with --zero";
   if (run.globalAmax && !run.dataParallel)
     return "expected --data-parallel with --global-amax";
+  if (run.globalBatch > 0 && !run.dataParallel)
+    return "expected --data-parallel with --global-batch";
   return "";
 }
 

@@ -99,6 +99,7 @@ def compile(
     data_parallel: bool = False,
     zero: int = 0,
     global_amax: bool = False,
+    global_batch: int = 0,
     fail_on_fallback: bool = False,
     trace: bool = False,
     cache: bool = True,

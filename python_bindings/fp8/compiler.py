@@ -57,6 +57,7 @@ def compile(
     data_parallel: bool = False,
     zero: int = 0,
     global_amax: bool = False,
+    global_batch: int = 0,
     loss_reduction: str | None = None,
     fail_on_fallback: bool = False,
     trace: bool = False,
@@ -92,7 +93,8 @@ def compile(
     data_parallel: compiles the step for several ranks, without a group: `Step.save` writes a package that `mpirun fp8-train PACKAGE --data-parallel`
         and `fp8.load(PACKAGE, group=...)` train. Without a group it runs as a single rank, and computes the same bits as a step without it.
         These options apply to such steps: zero, 1: masters and moments are dealt to the ranks; global_amax: current scales follow from the amaxes of
-        all ranks; loss_reduction: "mean" or "sum", how the loss reduces the rows, if that cannot be proved.
+        all ranks; global_batch, N: args have the batch of N ranks together, and a call takes a rank's rows, 1/N of it (0: each rank has a batch like
+        that of args); loss_reduction: "mean" or "sum", how the loss reduces the rows, if that cannot be proved.
     fail_on_fallback: makes a dot that the recipe covers but that cannot become FP8 an error.
     trace: also computes statistics of quantized tensors (`Step.trace`).
     evaluate: the function for `fp8.evaluate`, compiled with the same recipe: a JAX function that takes the step's arguments (or a tuple of a function
@@ -120,7 +122,7 @@ def compile(
     pairs = lambda given: [f"{key}={value}" for key, value in given.items()]
     options = dict(recipe=text_of(recipe), set=[override(*each) for each in set.items()], roles=pairs(roles), states=pairs(states),
                    loss=loss, entry=entry, gpu_image=gpu_image, **_target_of(target), data_parallel=data_parallel or group is not None,
-                   zero=zero, global_amax=global_amax, loss_reduction=loss_reduction,
+                   zero=zero, global_amax=global_amax, global_batch=global_batch, loss_reduction=loss_reduction,
                    fail_on_fallback=fail_on_fallback, trace=trace, threads=compile_threads, run_threads=threads, cache=cache)  # fmt: skip
     if evaluate is not None:
         options["eval"] = _evaluation_of(evaluate, args, named)

@@ -41,7 +41,7 @@ class Functions:
             self.expect_ranks()
         # Each rank has the shards that it owns, or its parts, and gets the others on request.
         self.is_dealt = group is not None and group.size > 1 and any(info.shard for info in self.arguments)
-        self.is_in_parts = any(info.parts for info in self.arguments)
+        self.is_in_parts = any(info.parts for info in self.arguments if info.role == "state")
 
     @property
     def compilers_names(self):
@@ -50,7 +50,7 @@ class Functions:
         return [info.name for info in self.arguments if info.zero_init or info.name in made]
 
     def expect_ranks(self):
-        """Raises ValueError if the step holds state in the parts of another number of ranks."""
+        """Raises ValueError if the step has its state or its batch in the parts of another number of ranks."""
         ranks = 1 if self.group is None else self.group.size
         for info in self.arguments:
             if info.parts and len(info.parts) != ranks:

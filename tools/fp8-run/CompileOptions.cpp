@@ -104,6 +104,7 @@ ProgramOptions fp8::makeProgramOptions(const Options &flags,
   program.compile.lossReduction = flags.lossReduction;
   program.compile.zero = flags.run.zero;
   program.compile.globalAmax = flags.run.globalAmax;
+  program.compile.globalBatch = flags.run.globalBatch;
   program.compile.trace = isTraced(flags.run);
   if (!flags.run.exportDir.empty())
     program.compile.exportFormat = symbolizeExportFormat(flags.exportFormat);

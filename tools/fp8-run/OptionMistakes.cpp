@@ -31,11 +31,11 @@ static std::string findOptionOfRuns(const Options &flags) {
                         "alarm",       "report",         "profile",
                         "verdicts",    "rank-timeout"};
   // Of a step that is emitted or explained, --entry is the name.
-  StringRef ofSteps[] = {"init",         "eval",        "batch",
-                         "eval-batch",   "resume",      "out",
-                         "seed",         "trace",       "data-parallel",
-                         "zero",         "global-amax", "export-weights",
-                         "export-format"};
+  StringRef ofSteps[] = {"init",           "eval",         "batch",
+                         "eval-batch",     "resume",       "out",
+                         "seed",           "trace",        "data-parallel",
+                         "zero",           "global-amax",  "global-batch",
+                         "export-weights", "export-format"};
   std::string mistake = findGiven(ofRuns, "entry");
   bool isOnce = flags.packageDir.empty() && !flags.explain;
   return mistake.empty() && isOnce ? findGiven(ofSteps, "entry") : mistake;

@@ -117,6 +117,14 @@ struct Options {
           "With --data-parallel: compute current scales from the amaxes of "
           "all ranks, not only of a rank's own rows"),
       cl::cat(category)};
+  cl::opt<unsigned, true> globalBatch{
+      "global-batch",
+      cl::location(run.globalBatch),
+      cl::desc("With --data-parallel: the batch of the step is that of this "
+               "many ranks together, which share its rows"),
+      cl::value_desc("RANKS"),
+      cl::init(0),
+      cl::cat(category)};
   cl::opt<bool> explain{
       "explain-signature",
       cl::desc("Print every argument's role and why, and stop"),

@@ -207,8 +207,8 @@ int main(int argc, char **argv) {
   options.zero = 1;
   check(fp8_compile(&options, &program) == FP8_ERROR_INVALID &&
             !strcmp(fp8_compiler_last_error(),
-                    "expected data_parallel with zero, global_amax or "
-                    "loss_reduction"),
+                    "expected data_parallel with zero, global_amax, "
+                    "global_batch or loss_reduction"),
         "zero without ranks");
   options.zero = 0;
 

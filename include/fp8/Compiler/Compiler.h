@@ -40,6 +40,9 @@ struct CompileOptions {
   unsigned zero = 0;
   /// Whether current scales use the amaxes of all ranks (with dataParallel).
   bool globalAmax = false;
+  /// The number of ranks that share the batch of the step (with dataParallel);
+  /// 0: each rank has a batch of that size.
+  unsigned globalBatch = 0;
   /// Whether the step returns statistics of quantized tensors.
   bool trace = false;
   SignatureOptions signature;

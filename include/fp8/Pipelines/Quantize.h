@@ -63,6 +63,11 @@ struct QuantizePipelineOptions
       *this, "global-amax",
       llvm::cl::desc("Current scales follow from the amaxes of all ranks"),
       llvm::cl::init(false)};
+  PassOptions::Option<unsigned> globalBatch{
+      *this, "global-batch",
+      llvm::cl::desc("The batch is that of this many ranks, which share its "
+                     "rows"),
+      llvm::cl::init(0)};
   PassOptions::Option<bool> storeScores{
       *this, "store-scores",
       llvm::cl::desc("Do not form attention ops, so that scores are stored"),

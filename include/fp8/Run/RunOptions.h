@@ -45,6 +45,7 @@ struct RunOptions {
   // For fp8-run alone: a package was compiled with them.
   unsigned zero = 0;
   bool globalAmax = false;
+  unsigned globalBatch = 0;
   double rankTimeout = 0;
   /// Each rank writes a share of a checkpoint.
   bool shardedCheckpoints = false;

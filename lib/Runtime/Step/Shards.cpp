@@ -72,7 +72,7 @@ int64_t fp8_step::shardBytesOf(int64_t rank) const {
 
 void fp8_step::gather(int64_t only) {
   for (size_t i = 0; i < executable.arguments.size(); ++i)
-    if (executable.arguments[i].isPart())
+    if (executable.arguments[i].isPartOfState())
       gatherPart(i, only);
   for (size_t i = 0; i < executable.arguments.size(); ++i)
     if (executable.arguments[i].shard > 0)

@@ -43,6 +43,7 @@ struct TensorInfo {
   std::vector<int64_t> whole, partOffsets;
 
   bool isPart() const { return !whole.empty(); }
+  bool isPartOfState() const { return isPart() && role == FP8_ROLE_STATE; }
   TensorType wholeType() const {
     return isPart() ? TensorType{type.dtype, whole} : type;
   }

@@ -18,18 +18,32 @@ namespace fp8::rt {
 // One step
 //===----------------------------------------------------------------------===//
 
+/// Returns where the data of a batch argument is written: the rows of all ranks
+/// that share a batch, or those of the step.
+char *Trainer::batch(size_t i) {
+  if (!arguments()[i].isPart())
+    return step->argument(i);
+  AlignedBuffer &whole = sharedBatch[i];
+  if (!whole)
+    whole = allocateAligned(fed[i].type.bytes());
+  return whole.get();
+}
+
 /// Writes the batch of step number `at`, the next one.
 void Trainer::feed(int64_t at) {
   // The number of a batch does not depend on the rank that takes it.
+  int64_t before = batchesPerStep() == 1 ? 0 : rank();
   for (int64_t row = 0; row < text.rows; ++row)
     storeWindow(trainingData->trainingWindow(position.seed,
-                                             position.batches + rank(), row),
-                text, arguments(), row, step->argument(text.input),
-                text.target >= 0 ? step->argument(text.target) : nullptr);
+                                             position.batches + before, row),
+                text, fed, row, batch(text.input),
+                text.target >= 0 ? batch(text.target) : nullptr);
   rowsAfterBatch = position.rows;
-  arrays.skip(rowsAfterBatch, rank());
-  arrays.store(rowsAfterBatch, at, [&](size_t i) { return step->argument(i); });
-  arrays.skip(rowsAfterBatch, numRanks() - rank() - 1);
+  arrays.skip(rowsAfterBatch, before);
+  arrays.store(rowsAfterBatch, at, [&](size_t i) { return batch(i); });
+  arrays.skip(rowsAfterBatch, batchesPerStep() - before - 1);
+  for (const auto &[i, whole] : sharedBatch)
+    step->setWhole(i, {whole.get()});
   setKeys(at);
   isFed = true;
 }
@@ -65,7 +79,7 @@ void Trainer::runStep() {
   if (step->timeline)
     step->timeline->endStep();
   ++position.step;
-  position.batches += numRanks();
+  position.batches += batchesPerStep();
   position.rows = rowsAfterBatch;
   isFed = false;
   summary.last_step = position.step;

@@ -49,9 +49,14 @@ void Trainer::readOptions() {
 //===----------------------------------------------------------------------===//
 
 void Trainer::openData() {
+  fed = options.step->arguments;
+  for (TensorInfo &argument : fed) {
+    sharesBatch |= argument.isPart() && argument.role == FP8_ROLE_BATCH;
+    argument.type = argument.wholeType();
+  }
   TensorFiles files;
   arrays = ArrayBatches("the step", "--batch", options.batches,
-                        options.num_batches, options.step->arguments, files);
+                        options.num_batches, fed, files);
   evaluation = makeEvaluation(options.eval, files);
   if (options.export_weights)
     exportEvaluation = makeEvaluation(options.export_weights->eval, files);
@@ -64,7 +69,7 @@ void Trainer::openData() {
   if (!arrayFingerprint.empty())
     position.dataFingerprint +=
         (position.dataFingerprint.empty() ? "" : "/") + arrayFingerprint;
-  summary.tokens_per_step = tokensPerStep() * numRanks();
+  summary.tokens_per_step = tokensPerStep() * batchesPerStep();
 }
 
 std::unique_ptr<Evaluation>
@@ -78,11 +83,10 @@ Trainer::makeEvaluation(const fp8_executable *function,
 }
 
 void Trainer::findTextArguments() {
-  const Infos &all = options.step->arguments;
-  std::vector<bool> taken(all.size(), false);
-  for (size_t i = 0; i < all.size(); ++i)
+  std::vector<bool> taken(fed.size(), false);
+  for (size_t i = 0; i < fed.size(); ++i)
     taken[i] = arrays.feeds(i);
-  text = rt::findTextArguments("the step", all, taken);
+  text = rt::findTextArguments("the step", fed, taken);
   if (text.input < 0)
     throw Error(FP8_ERROR_DATA,
                 "data files are given but the step has no batch argument "
@@ -90,12 +94,11 @@ void Trainer::findTextArguments() {
 }
 
 void Trainer::checkThatDataFeedsAll() {
-  const Infos &all = options.step->arguments;
-  for (size_t i = 0; i < all.size(); ++i)
-    if (all[i].role == FP8_ROLE_BATCH && !arrays.feeds(i) &&
+  for (size_t i = 0; i < fed.size(); ++i)
+    if (fed[i].role == FP8_ROLE_BATCH && !arrays.feeds(i) &&
         missingData.empty())
-      missingData = str("no data for batch argument '", all[i].name, "' ",
-                        all[i].type.text());
+      missingData = str("no data for batch argument '", fed[i].name, "' ",
+                        fed[i].type.text());
   // An export of a finished run needs no data.
   if (!missingData.empty() && !(options.resume && exporter))
     throw Error(FP8_ERROR_DATA, missingData);
@@ -140,14 +143,13 @@ int64_t Trainer::commonVocabulary(const TextArguments &evalText) const {
 
 int64_t Trainer::tokensPerStep() const {
   int64_t tokens = text.rows * text.window;
-  const Infos &all = options.step->arguments;
   // For arrays, integers are tokens (or labels), else every row counts as one.
   if (tokens == 0)
-    for (const TensorInfo &argument : all)
+    for (const TensorInfo &argument : fed)
       if (argument.role == FP8_ROLE_BATCH && isInteger(argument.type.dtype))
         tokens = std::max(tokens, argument.type.elements());
   if (tokens == 0)
-    for (const TensorInfo &argument : all)
+    for (const TensorInfo &argument : fed)
       if (argument.role == FP8_ROLE_BATCH && !argument.type.dims.empty())
         tokens = std::max(tokens, argument.type.dims[0]);
   return tokens;

@@ -27,6 +27,7 @@
 #include "../Support/Interrupt.h"
 #include "Console.h"
 
+#include <map>
 #include <optional>
 
 namespace fp8::rt {
@@ -67,6 +68,9 @@ private:
   int64_t rank() const { return options.group ? options.group->rank() : 0; }
   int64_t numRanks() const { return options.group ? options.group->size() : 1; }
   bool isWriter() const { return rank() == 0; }
+  /// How many batches of the data a step takes: one of each rank, or one that
+  /// all ranks share.
+  int64_t batchesPerStep() const { return sharesBatch ? 1 : numRanks(); }
   void expectSame(const std::string &what, const std::string &mine);
   void checkRanks();
   void checkStateIsSame(bool withShards = false);
@@ -77,6 +81,7 @@ private:
   // The loop.
   void trainAndSave();
   void loop();
+  char *batch(size_t argument);
   void feed(int64_t step);
   void setKeys(std::optional<int64_t> step);
   void feedAhead();
@@ -150,6 +155,11 @@ private:
   std::unique_ptr<TextData> trainingData, separateEvalData;
   TextArguments text;
   ArrayBatches arrays;
+  /// The arguments of the step as the data feeds them: if ranks share a batch,
+  /// with the rows of all of them.
+  std::vector<TensorInfo> fed;
+  bool sharesBatch = false;
+  std::map<size_t, AlignedBuffer> sharedBatch;
   std::string missingData; // why training is impossible
   // Key arguments with their initial values.
   std::vector<std::pair<size_t, Key>> keys;

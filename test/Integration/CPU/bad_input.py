@@ -412,7 +412,7 @@ def options_that_need_others(f):
 def options_of_steps_with_a_function(f):
     """A function that is run once has no state, no evaluation, no seed and no ranks."""
     once = [f.fp8_run, f.step, "--entry", "main", "--outputs", f.path("once.safetensors")]
-    for option in ("init=x", "eval=x", "batch=x=x", "eval-batch=x=x", "resume", "out=x", "seed=3", "trace", "data-parallel", "zero=1", "global-amax",
+    for option in ("init=x", "eval=x", "batch=x=x", "eval-batch=x=x", "resume", "out=x", "seed=3", "trace", "data-parallel", "global-batch=2", "zero=1", "global-amax",
                    "export-weights=x", "export-format=f32"):  # fmt: skip
         name = option.split("=")[0]
         check_failure(t.run([*once, f"--{option}"], check=False), f"expected no --{name} with --entry")

@@ -90,6 +90,12 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
     split (scales of earlier steps, scales of groups that span ranks, range
     expansion).
 
+    With `global-batch=N` the batch of the step is that of N ranks together, and
+    each gets 1/N of its rows: the pass also makes all dimensions that count
+    rows shorter. The step then computes what one process computes, so nothing
+    has to be proven about means and sums, and rows may read what follows from
+    all rows (a normalization over the batch).
+
     With `global-amax` the pass marks on every dot which of its operands are
     made of rows (`fp8.rows`), for the passes that quantize them.
 
@@ -121,7 +127,9 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
     Option<"zero", "zero", "unsigned", "0",
            "1: each rank owns the masters and moments of some parameters (see fp8-deal-state)">,
     Option<"globalAmax", "global-amax", "bool", "false",
-           "Current scales follow from the amaxes of all ranks, not of a rank's own rows">
+           "Current scales follow from the amaxes of all ranks, not of a rank's own rows">,
+    Option<"globalBatch", "global-batch", "unsigned", "0",
+           "The batch is that of this many ranks, which share its rows; 0: each rank has one of its own">
   ];
 }
 

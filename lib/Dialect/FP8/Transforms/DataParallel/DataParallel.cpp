@@ -6,6 +6,7 @@
 #include "ReductionLabels.h"
 #include "Reductions.h"
 #include "ShardArguments.h"
+#include "ShareBatch.h"
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
@@ -29,11 +30,12 @@ class DataParallelism {
 public:
   /// `wire` is the wire format of gradients. With `globalAmax`, dots are marked
   /// so that current scales of their operands are those of all ranks' rows.
+  /// `sharing` ranks share the batch; if it is 0, each has one of its own.
   DataParallelism(func::FuncOp func, const Signature &signature,
                   std::optional<Reduction> lossReduction,
-                  const AllReduceRecipe &wire, bool globalAmax)
+                  const AllReduceRecipe &wire, bool globalAmax, int64_t sharing)
       : func(func), signature(signature), lossReduction(lossReduction),
-        wire(func, wire), globalAmax(globalAmax) {}
+        wire(func, wire), globalAmax(globalAmax), sharing(sharing) {}
 
   LogicalResult run();
   /// Marks the rows of operands on dots, for the passes that measure operands.
@@ -48,6 +50,7 @@ private:
   LogicalResult propagate();
   LogicalResult propagateOnce();
   LogicalResult decide();
+  FailureOr<Reduction> reductionOf(Value value);
   FailureOr<bool> readParts();
   FailureOr<bool> readPartFor(Operation *op);
   bool findRoots(Value value, llvm::SetVector<Value> &roots);
@@ -63,6 +66,8 @@ private:
   std::optional<Reduction> lossReduction;
   GradientWire wire;
   bool globalAmax;
+  int64_t sharing;
+  BatchOf batch = sharing > 0 ? BatchOf::AllRanks : BatchOf::OneRank;
   /// Whether a loop that takes one index of a batch at a time takes rows, and
   /// why not, if it cannot take micro-batches either.
   bool takesSingleRows = false;
@@ -118,7 +123,7 @@ void DataParallelism::findSingleRows() {
       return success();
     });
     DataParallelism trial(*copy, signature, lossReduction, wire.getRecipe(),
-                          globalAmax);
+                          globalAmax, sharing);
     trial.takesSingleRows = singleRows;
     return succeeded(trial.propagate()) ? "" : error;
   };
@@ -163,7 +168,8 @@ LogicalResult DataParallelism::setArguments(Propagation &propagation) {
 LogicalResult DataParallelism::drawForRows() {
   for (bool drew = true; drew;) {
     llvm::SetVector<Value> unused = whole;
-    Propagation tentative(func, unused, parts, sourcesOf(func, signature));
+    Propagation tentative(func, batch, unused, parts,
+                          sourcesOf(func, signature));
     if (failed(setArguments(tentative)) ||
         failed(tentative.run(/*isQuiet=*/true)))
       return failure();
@@ -177,7 +183,7 @@ LogicalResult DataParallelism::propagateOnce() {
   for (bool found = true; found;) {
     if (failed(drawForRows()))
       return failure();
-    layouts = std::make_unique<Propagation>(func, whole, parts,
+    layouts = std::make_unique<Propagation>(func, batch, whole, parts,
                                             sourcesOf(func, signature));
     if (failed(setArguments(*layouts)) || failed(layouts->run()))
       return failure();
@@ -271,6 +277,9 @@ LogicalResult DataParallelism::propagate() {
   while (true) {
     if (failed(propagateOnce()))
       return failure();
+    // (The sums of a batch of all ranks are divided by the number of all rows.)
+    if (batch == BatchOf::AllRanks)
+      return success();
     FailureOr<bool> changed = readParts();
     if (failed(changed))
       return failure();
@@ -404,12 +413,19 @@ void DataParallelism::markRowsOfDots() {
   });
 }
 
+/// Returns how a partial value is reduced. Sums over a batch of all ranks are
+/// sums of its parts, whatever they are divided by.
+FailureOr<Reduction> DataParallelism::reductionOf(Value value) {
+  if (batch == BatchOf::AllRanks)
+    return layouts->partOf(value).reduction;
+  return reductions->reductionOf(value, labelOfReduction(signature, value));
+}
+
 /// Decides about all values before anything changes, and reduces them.
 LogicalResult DataParallelism::decide() {
   SmallVector<std::pair<Value, Reduction>> decided;
   for (Value value : whole) {
-    FailureOr<Reduction> reduction =
-        reductions->reductionOf(value, labelOfReduction(signature, value));
+    FailureOr<Reduction> reduction = reductionOf(value);
     if (failed(reduction))
       return failure();
     decided.push_back({value, *reduction});
@@ -450,11 +466,14 @@ LogicalResult DataParallelism::run() {
     return failure();
   if (globalAmax)
     markRowsOfDots();
-  if (failed(verifyRoles()) || failed(reductions->verifyGiven()) ||
-      failed(reductions->verifyDivisors()) || failed(decide()))
+  if (failed(verifyRoles()) ||
+      (batch == BatchOf::OneRank && (failed(reductions->verifyGiven()) ||
+                                     failed(reductions->verifyDivisors()))) ||
+      failed(decide()))
     return failure();
   removeParts();
-  if (failed(verifyOrder()))
+  if (failed(verifyOrder()) || (batch == BatchOf::AllRanks &&
+                                failed(shareBatch(func, *layouts, sharing))))
     return failure();
   // Loops that mu passes through are replaced.
   wire.addMus();
@@ -478,6 +497,12 @@ public:
         return signalPassFailure();
       }
     }
+    if (reduction && globalBatch) {
+      getOperation().emitError(
+          "expected no loss-reduction with global-batch: the loss is that of "
+          "the batch of all ranks");
+      return signalPassFailure();
+    }
     AllReduceRecipe wire;
     std::optional<Recipe> recipe;
     if (getOperation()->hasAttr(FP8Dialect::kRecipeAttrName)) {
@@ -495,15 +520,17 @@ public:
         if (failed(
                 shardArguments(func, *signature, recipe ? &*recipe : nullptr)))
           return signalPassFailure();
-        if (globalAmax) {
-          func.emitError("expected a step for one device with global-amax but "
-                         "got one that says what ranks do (shard_map)");
+        if (globalAmax || globalBatch) {
+          func.emitError("expected a step for one device with ")
+              << (globalAmax ? "global-amax" : "global-batch")
+              << " but got one that says what ranks do (shard_map)";
           return signalPassFailure();
         }
         continue;
       }
       if (failed(signature) ||
-          failed(DataParallelism(func, *signature, reduction, wire, globalAmax)
+          failed(DataParallelism(func, *signature, reduction, wire, globalAmax,
+                                 globalBatch)
                      .run()))
         return signalPassFailure();
     }

@@ -131,14 +131,18 @@ LogicalResult Propagation::visitScatterOfRows(stablehlo::ScatterOp op,
 }
 
 /// Whether all rows of the updates go to the same indices.
-static bool goToSamePlaces(stablehlo::ScatterOp op, const RowDims &rows) {
+bool Propagation::goToSamePlaces(stablehlo::ScatterOp op, const RowDims &rows) {
   auto dims = op.getScatterDimensionNumbers();
-  return llvm::all_of(rows, [&](const RowDim &row) {
-    auto dim = dimOfIndices(dims.getUpdateWindowDims(),
-                            dims.getIndexVectorDim(), row.dim);
-    return !dim || isSameForRows(op.getScatterIndices(),
-                                 RowDim{*dim, row.outer, row.size});
-  });
+  RowDims ofIndices;
+  for (const RowDim &row : rows)
+    if (auto dim = dimOfIndices(dims.getUpdateWindowDims(),
+                                dims.getIndexVectorDim(), row.dim))
+      ofIndices.push_back({*dim, row.outer, row.size});
+  if (!isSameForRows(op.getScatterIndices(), ofIndices))
+    return false;
+  if (!ofIndices.empty())
+    shareOperand(op, op.getScatterIndices(), ofIndices);
+  return true;
 }
 
 /// Handles values that all ranks share and that are written into rows: each

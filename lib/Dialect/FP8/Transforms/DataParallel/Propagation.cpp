@@ -53,8 +53,10 @@ bool Propagation::learnedOf(Operation *op) const {
   });
 }
 
+/// (If the batch is that of all ranks, sums over it are those of one process,
+/// and their gradients are, too.)
 bool Propagation::isTooMixed(Operation *op, Value value) const {
-  return layoutOf(value).mixed &&
+  return batch == BatchOf::OneRank && layoutOf(value).mixed &&
          (op->getNumResults() == 0 ||
           llvm::any_of(op->getResults(),
                        [&](Value result) { return trained.contains(result); }));
@@ -173,6 +175,17 @@ LogicalResult Propagation::requireWhole(Operation *op, Value value) {
   return success();
 }
 
+void Propagation::shareOperand(Operation *op, Value value,
+                               ArrayRef<RowDim> rows) {
+  // (What enters and leaves regions is found at their values.)
+  if (suppressErrors || shapeOf(value).empty() || isa<stablehlo::WhileOp>(op) ||
+      stablehlo::isBranch(op))
+    return;
+  for (OpOperand &operand : op->getOpOperands())
+    if (operand.get() == value)
+      shared[&operand] = RowDims(rows);
+}
+
 /// Returns the value of which another one is a form with more elements.
 static Value beforeBroadcasts(Value value) {
   Value narrow = value;
@@ -188,6 +201,8 @@ LogicalResult Propagation::requireRows(Operation *op, Value value,
                                        ArrayRef<RowDim> rows) {
   Value completed = value;
   Layout layout = layoutOf(value);
+  if (layout.is(Kind::Zero))
+    shareOperand(op, value, rows);
   if (layout.is(Kind::Unknown) || layout.is(Kind::Zero))
     return success();
   if (layout.is(Kind::Partial)) {
@@ -208,8 +223,10 @@ LogicalResult Propagation::requireRows(Operation *op, Value value,
                         "the rows of all ranks");
   if (completed != value) // The next run sees that both are whole.
     return success();
-  if (shapeOf(value).empty() || isSameForRows(value, rows))
+  if (shapeOf(value).empty() || isSameForRows(value, rows)) {
+    shareOperand(op, value, rows);
     return success();
+  }
   if (draws.isDrawn(value, rows)) {
     drawn.push_back({value, RowDims(rows)});
     return success();
@@ -524,6 +541,7 @@ LogicalResult Propagation::run(bool isQuiet) {
   found = false;
   drawn.clear();
   divided.clear();
+  shared.clear();
   suppressErrors = isQuiet;
   return visitBlock(func.getBody().front());
 }

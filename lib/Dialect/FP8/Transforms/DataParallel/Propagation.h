@@ -8,6 +8,7 @@
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::fp8 {
@@ -25,10 +26,11 @@ public:
   /// are computed; a run adds those that it finds. `parts` are reshapes that
   /// read such a value before it is reduced. `trained` are the values that the
   /// loss and the state depend on.
-  Propagation(func::FuncOp func, llvm::SetVector<Value> &whole,
+  Propagation(func::FuncOp func, BatchOf batch, llvm::SetVector<Value> &whole,
               const llvm::DenseSet<Operation *> &parts,
               llvm::DenseSet<Value> trained)
-      : func(func), whole(whole), parts(parts), trained(std::move(trained)) {}
+      : func(func), batch(batch), whole(whole), parts(parts),
+        trained(std::move(trained)), draws(batch) {}
 
   /// Sets the layout of an argument.
   void set(BlockArgument arg, const Layout &layout) { layouts[arg] = layout; }
@@ -48,6 +50,12 @@ public:
   /// Returns the ops that divide a completed sum by the number of its elements
   /// on one rank.
   ArrayRef<Operation *> getDivided() const { return divided; }
+  /// Returns the operands that are the same for all rows and have the
+  /// dimensions of rows, with these: all rows read them alike. Not those of
+  /// loops and branches.
+  const llvm::MapVector<OpOperand *, RowDims> &getSharedOperands() const {
+    return shared;
+  }
   /// Whether this run has found a value that must be whole and was not.
   bool hasFound() const { return found; }
   /// Makes each rank draw, for its own rows, the random numbers that the run
@@ -79,6 +87,7 @@ private:
                                      const RowDims &rows);
   LogicalResult visitScatterOfWindows(stablehlo::ScatterOp op,
                                       const RowDims &rows);
+  bool goToSamePlaces(stablehlo::ScatterOp op, const RowDims &rows);
   LogicalResult visitOneRow(Operation *op, const LayerSlot &turn);
   LogicalResult visitUpdateOfRow(stablehlo::DynamicUpdateSliceOp op,
                                  const LayerSlot &turn);
@@ -116,6 +125,8 @@ private:
              llvm::function_ref<std::optional<int64_t>(int64_t)> map,
              StringRef why);
   LogicalResult requireWhole(Operation *op, Value value);
+  /// Notes that `op` reads a value that is the same for these rows.
+  void shareOperand(Operation *op, Value value, ArrayRef<RowDim> rows);
   /// Emits an error unless `value` has these rows, or is the same for all rows.
   LogicalResult requireRows(Operation *op, Value value, ArrayRef<RowDim> rows);
   /// Emits an error unless `value` is of the row of this turn, or the same for
@@ -139,6 +150,7 @@ private:
   bool anyOf(Operation *op, Layout::Kind kind) const;
 
   func::FuncOp func;
+  BatchOf batch;
   llvm::SetVector<Value> &whole;
   const llvm::DenseSet<Operation *> &parts;
   llvm::DenseSet<Value> trained;
@@ -146,6 +158,7 @@ private:
   RowDraws draws;
   SmallVector<std::pair<Value, RowDims>> drawn;
   SmallVector<Operation *> divided;
+  llvm::MapVector<OpOperand *, RowDims> shared;
   bool found = false;
   /// Nonzero while iterations of a loop before the last are visited: these emit
   /// no errors.

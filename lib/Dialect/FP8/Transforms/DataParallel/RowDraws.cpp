@@ -78,14 +78,15 @@ RowDraws::Class RowDraws::classifyOp(OpResult result, ArrayRef<RowDim> rows) {
   return op->getNumResults() == 1 ? Class::Position : Class::Other;
 }
 
-/// Counts rows from where the rank before ends. Behind other dimensions that is
-/// where all their indices end, as if the rank before had had a row for each.
-static Value countOnRank(OpBuilder &builder, stablehlo::IotaOp iota) {
+/// Counts rows from where the rank before ends. If the batch is a rank's own,
+/// that is, behind other dimensions, where all their indices end, as if the
+/// rank before had had a row for each.
+Value RowDraws::countOnRank(OpBuilder &builder, stablehlo::IotaOp iota) {
   Location loc = iota.getLoc();
   RankedTensorType type = iota.getType();
   auto dim = static_cast<int64_t>(iota.getIotaDimension());
   int64_t before = llvm::product_of(type.getShape().take_front(dim));
-  if (before == 1)
+  if (before == 1 || batch == BatchOf::AllRanks)
     return RowIotaOp::create(builder, loc, type, dim);
   int64_t rows = type.getDimSize(dim);
   Value all =

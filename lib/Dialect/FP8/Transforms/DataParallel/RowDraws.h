@@ -19,8 +19,12 @@
 
 namespace mlir::fp8 {
 
+/// Whose rows the batch of a step has.
+enum class BatchOf { OneRank, AllRanks };
+
 class RowDraws {
 public:
+  explicit RowDraws(BatchOf batch) : batch(batch) {}
   /// Whether rows of `value` differ only by random draws.
   bool isDrawn(Value value, ArrayRef<RowDim> rows) {
     return classify(value, rows) == Class::Random;
@@ -40,9 +44,11 @@ private:
 
   Class classify(Value value, ArrayRef<RowDim> rows);
   Class classifyOp(OpResult result, ArrayRef<RowDim> rows);
+  Value countOnRank(OpBuilder &builder, stablehlo::IotaOp iota);
   Value positionOnRank(Value value, ArrayRef<RowDim> rows);
   static Key keyOf(Value value, ArrayRef<RowDim> rows);
 
+  BatchOf batch;
   std::map<Key, Class> classes;
   std::map<Key, Value> positions;
   std::set<Key> drawn;

@@ -1,0 +1,91 @@
+// RUN: fp8-opt %s --fp8-data-parallel=global-batch=4 --split-input-file --verify-roundtrip | FileCheck %s
+// RUN: fp8-opt %s --fp8-data-parallel=global-batch=8 --split-input-file | FileCheck %s --check-prefix=SINGLE
+
+// The batch of 8 rows is that of all ranks. A batch normalization reads sums
+// over the rows of all ranks, which are completed before. The divisors stay 8:
+// nothing is averaged over the ranks.
+
+// CHECK-LABEL: func.func public @normalize
+// CHECK-SAME: %[[W:[a-z0-9]*]]: tensor<8xf32>
+// CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<2x8xf32> {fp8.path = "x", fp8.role = "batch"
+// CHECK-SAME: stablehlo.part = {offsets = dense<{{\[\[}}0, 0], [2, 0], [4, 0], [6, 0]]> : tensor<4x2xi64>, whole = array<i64: 8, 8>}
+// CHECK-DAG: %[[EIGHTS:.*]] = stablehlo.constant dense<8.0{{.*}}> : tensor<8xf32>
+// CHECK: %[[SUM:.*]] = stablehlo.reduce(%[[X]]
+// CHECK: %[[PART:.*]] = stablehlo.divide %[[SUM]], %[[EIGHTS]]
+// CHECK: %[[MEAN:.*]] = fp8.all_reduce sum %[[PART]]
+// CHECK: %[[MEANS:.*]] = stablehlo.broadcast_in_dim %[[MEAN]], dims = [1] : (tensor<8xf32>) -> tensor<2x8xf32>
+// CHECK: %[[CENTERED:.*]] = stablehlo.subtract %[[X]], %[[MEANS]]
+// CHECK: fp8.all_reduce sum {{.*}} label = "[1]"
+// CHECK: fp8.all_reduce sum {{.*}} label = "gradient params['w']"
+// CHECK-NOT: fp8.all_reduce
+
+// A rank may have a single row.
+// SINGLE-LABEL: func.func public @normalize
+// SINGLE-SAME: tensor<1x8xf32> {fp8.path = "x"
+func.func public @normalize(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"},
+    %x: tensor<8x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]['w']", fp8.state = "params['w']"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %eight = stablehlo.constant dense<8.0> : tensor<f32>
+  %eights = stablehlo.constant dense<8.0> : tensor<8xf32>
+  %s = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>
+  %mean = stablehlo.divide %s, %eights : tensor<8xf32>
+  %means = stablehlo.broadcast_in_dim %mean, dims = [1] : (tensor<8xf32>) -> tensor<8x8xf32>
+  %centered = stablehlo.subtract %x, %means : tensor<8x8xf32>
+  %y = stablehlo.dot_general %centered, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %t = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  %loss = stablehlo.divide %t, %eight : tensor<f32>
+  %d = stablehlo.reduce(%centered init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>
+  %g = stablehlo.divide %d, %eights : tensor<8xf32>
+  %square = stablehlo.multiply %g, %g : tensor<8xf32>
+  %new = stablehlo.subtract %w, %square : tensor<8xf32>
+  return %new, %loss : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// Micro-batches: those of a rank are slices of its own rows, at a part of where
+// those of all ranks begin. What all rows read alike is made for the rows of a
+// rank, also where a loop begins.
+
+// CHECK-LABEL: func.func public @micro_batches
+// CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<4x8xf32> {fp8.path = "x", fp8.role = "batch"
+// CHECK-DAG: %[[ZEROS:.*]] = stablehlo.constant dense<0.0{{.*}}> : tensor<2x8xf32>
+// CHECK: stablehlo.while({{.*}} = %[[ZEROS]]
+// CHECK: %[[START:.*]] = stablehlo.multiply
+// CHECK: %[[FOUR:.*]] = stablehlo.constant dense<4> : tensor<i32>
+// CHECK: %[[OWN:.*]] = stablehlo.divide %[[START]], %[[FOUR]]
+// CHECK: stablehlo.dynamic_slice %[[X]], %[[OWN]], {{.*}}, sizes = [2, 8] : (tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> tensor<2x8xf32>
+// CHECK: stablehlo.slice %[[X]] [2:4, 0:8]
+func.func public @micro_batches(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]['w']", fp8.state = "params['w']"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<8x8xf32>
+  %first = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %size = stablehlo.constant dense<8> : tensor<i32>
+  %all:2 = stablehlo.while(%i = %first, %sum = %zeros) : tensor<i32>, tensor<8x8xf32>
+    cond {
+      %more = stablehlo.compare LT, %i, %two, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %more : tensor<i1>
+    } do {
+      %start = stablehlo.multiply %i, %size : tensor<i32>
+      %part = stablehlo.dynamic_slice %x, %start, %first, sizes = [8, 8] : (tensor<16x8xf32>, tensor<i32>, tensor<i32>) -> tensor<8x8xf32>
+      %next = stablehlo.add %sum, %part : tensor<8x8xf32>
+      %j = stablehlo.add %i, %one : tensor<i32>
+      stablehlo.return %j, %next : tensor<i32>, tensor<8x8xf32>
+    }
+  %last = stablehlo.slice %x [8:16, 0:8] : (tensor<16x8xf32>) -> tensor<8x8xf32>
+  %both = stablehlo.multiply %all#1, %last : tensor<8x8xf32>
+  %g = stablehlo.reduce(%both init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<8x8xf32>, tensor<f32>) -> tensor<8xf32>
+  %y = stablehlo.dot_general %both, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %loss = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+  %new = stablehlo.subtract %w, %g : tensor<8xf32>
+  return %new, %loss : tensor<8xf32>, tensor<f32>
+}
