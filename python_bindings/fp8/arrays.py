@@ -113,6 +113,15 @@ def given(value, shape, dtype, path):
     return array.astype(dtype, copy=False)
 
 
+def given_batch(value, info, rank, path):
+    """Returns `value` as an array that feeds a step's argument; of the rows of all ranks, those of this one."""
+    dtype = numpy_dtype(info.dtype)
+    if not info.parts or np.shape(value) != info.whole_shape:
+        return given(value, info.shape, dtype, path)
+    whole = given(value, info.whole_shape, dtype, path)
+    return whole[tuple(slice(begin, begin + size) for begin, size in zip(info.parts[rank], info.shape))]
+
+
 def count(name, value):
     """Returns an argument that is a number of things; raises TypeError for anything but an integer, and ValueError below 0."""
     try:

@@ -93,8 +93,8 @@ def compile(
     data_parallel: compiles the step for several ranks, without a group: `Step.save` writes a package that `mpirun fp8-train PACKAGE --data-parallel`
         and `fp8.load(PACKAGE, group=...)` train. Without a group it runs as a single rank, and computes the same bits as a step without it.
         These options apply to such steps: zero, 1: masters and moments are dealt to the ranks; global_amax: current scales follow from the amaxes of
-        all ranks; global_batch, N: args have the batch of N ranks together, and a call takes a rank's rows, 1/N of it (0: each rank has a batch like
-        that of args); loss_reduction: "mean" or "sum", how the loss reduces the rows, if that cannot be proved.
+        all ranks; global_batch, N: args have the batch of N ranks together, and a call takes all rows of a batch, or those of the rank (0: each rank has
+        a batch like that of args); loss_reduction: "mean" or "sum", how the loss reduces the rows, if that cannot be proved.
     fail_on_fallback: makes a dot that the recipe covers but that cannot become FP8 an error.
     trace: also computes statistics of quantized tensors (`Step.trace`).
     evaluate: the function for `fp8.evaluate`, compiled with the same recipe: a JAX function that takes the step's arguments (or a tuple of a function

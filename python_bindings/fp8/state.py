@@ -42,6 +42,8 @@ class Functions:
         # Each rank has the shards that it owns, or its parts, and gets the others on request.
         self.is_dealt = group is not None and group.size > 1 and any(info.shard for info in self.arguments)
         self.is_in_parts = any(info.parts for info in self.arguments if info.role == "state")
+        self.shares_batch = any(info.parts for info in self.arguments if info.role == "batch")
+        self.rank = 0 if group is None else group.rank
 
     @property
     def compilers_names(self):
@@ -113,7 +115,7 @@ class Memory:
         for i, info in enumerate(functions.arguments):
             if info.name in stored:
                 self.native.set_whole(i, stored[info.name][1])
-            elif info.name in values:
+            elif info.name in values and not (info.parts and info.role == "batch"):  # Its rows are fed before each step.
                 self.native.set_whole(i, arrays.bytes_of(values[info.name]))
             elif info.role == "state" and not info.zero_init:
                 raise RuntimeError(f"expected a value of {info.name}, which the step takes; this is a bug of fp8")
@@ -186,7 +188,7 @@ class Memory:
         buffer = self.inputs.get(path)
         if buffer is None or self.functions.on_gpu:  # There, the step only copies what was asked for.
             buffer = self.inputs[path] = self.argument(path)
-        np.copyto(buffer, arrays.given(value, buffer.shape, buffer.dtype, path))
+        np.copyto(buffer, arrays.given_batch(value, self.functions.arguments[self.functions.place[path]], self.functions.rank, path))
         self.fed[path] = value if immutable else None
 
     def run(self):

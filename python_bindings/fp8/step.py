@@ -121,7 +121,7 @@ class Step:
             # In a shard_map step a rank takes fewer rows than the example has.
             info = self._functions.arguments[self._functions.place[path]]
             if i < len(leaves):
-                values[path] = arrays.given(leaves[i], info.shape, arrays.numpy_dtype(info.dtype), path)
+                values[path] = arrays.given_batch(leaves[i], info, self._functions.rank, path)
         memory.begin(values)
         return memory
 

@@ -93,7 +93,8 @@ class Trainer:
     progress: shows a tqdm bar if tqdm is installed. log: called with each line of the log as a dictionary.
 
     The ranks of a group (`fp8.compile(..., group=group)`) all make the same trainer and call `fit` with the same batches, which are dealt to them
-    as in fp8-run: a step that begins at batch b takes batch b + r on rank r. Only rank 0 logs, warns, and writes files other than the sets above.
+    as in fp8-run: a step that begins at batch b takes batch b + r on rank r; with `global_batch`, each takes its rows of batch b. Only rank 0 logs,
+    warns, and writes files other than the sets above.
 
     >>> trainer = Trainer(step8, "out/run", checkpoint_every=100)                # doctest: +SKIP
     >>> state = trainer.fit(state, batches, steps=1000, resume=True)             # doctest: +SKIP
@@ -548,7 +549,8 @@ class Trainer:
                 self._replace_file(name, "".join(kept))
 
     def _limited(self, batches, steps):
-        rank, ranks = (self._group.rank, self._group.size) if self._group is not None else (0, 1)
+        is_alone = self._group is None or self.step._functions.shares_batch
+        rank, ranks = (0, 1) if is_alone else (self._group.rank, self._group.size)
         batches = iter(batches)
         while self.taken < steps:
             of_all = list(itertools.islice(batches, ranks))

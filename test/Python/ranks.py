@@ -93,6 +93,21 @@ def trained(folder, options):
             trainer.fit(steps.state(), map(batch, range(begin * group.size, 100)), end, resume=True)
 
 
+def shared(folder, options):
+    """Two ranks share each batch: calls take all of its rows or the rank's own, and so does a trainer."""
+    with fp8.Group() as group:
+        step8 = fp8.compile(steps.tupled, steps.state(), batch(0), recipe="none", group=group, threads=1, global_batch=group.size)
+        state, losses = steps.state(), []
+        for number in range(STEPS):
+            rows = batch(number)
+            if number % 2:
+                rows = jax.tree.map(lambda x: np.split(x, group.size)[group.rank], rows)
+            state, metrics = step8(state, rows)
+            losses.append(float(metrics["loss"]))
+        fp8.Trainer(step8, folder / "run", progress=False).fit(steps.state(), map(batch, range(100)), STEPS)
+        (folder / f"shared-{group.rank}.json").write_text(json.dumps(losses))
+
+
 def continued(folder, options):
     """Takes a step from each checkpoint, on any number of ranks."""
     with fp8.Group() as group:
@@ -269,6 +284,16 @@ class SameBits(Case):
 
     def test_gradients_in_f8(self):
         self.compare("f8")
+
+    def test_a_batch_that_ranks_share(self):
+        step8, state, want = fp8.compile(steps.tupled, steps.state(), batch(0), recipe="none", threads=1), steps.state(), []
+        for number in range(STEPS):
+            state, metrics = step8(state, batch(number))
+            want.append(float(metrics["loss"]))
+        self.by_mpi(self.program("shared"))
+        lines = [json.loads(line)["loss"] for line in (self.folder / "run" / "log.jsonl").read_text().splitlines()]
+        for losses in (*(json.loads((self.folder / f"shared-{rank}.json").read_text()) for rank in (0, 1)), lines):
+            np.testing.assert_allclose(losses, want, rtol=1e-6)
 
     def test_state_dealt_to_the_ranks(self):
         self.compare("f8", "zero")
