@@ -365,21 +365,40 @@ LogicalResult ManualComputationLowering::run() {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Whether a sharding splits anything.
-static bool isSplit(Attribute attr) {
+/// Into how many parts a jit splits each dimension of a value: 1 if it is
+/// whole, 2 or more otherwise (of a mesh the text alone does not tell how
+/// many).
+static SmallVector<int64_t> splitsOf(Attribute attr) {
+  SmallVector<int64_t> splits;
   if (auto sharding = dyn_cast_or_null<sdy::TensorShardingAttr>(attr)) {
     SmallVector<StringRef> lists = groupsIn(sharding.getText(), '[', ']');
-    return llvm::any_of(lists,
-                        [](StringRef list) { return !namesIn(list).empty(); });
+    if (!lists.empty())
+      for (StringRef dim : groupsIn(lists.front(), '{', '}'))
+        splits.push_back(namesIn(dim).empty() ? 1 : 2);
+    return splits;
   }
   auto text = dyn_cast_or_null<StringAttr>(attr);
-  return text && text.getValue().contains("devices=[");
+  StringRef tiles = text ? text.getValue().split("devices=[").second : "";
+  for (StringRef tile : llvm::split(tiles.split(']').first, ',')) {
+    int64_t parts = 1;
+    tile.consumeInteger(10, parts);
+    splits.push_back(parts);
+  }
+  // Devices that hold the same part.
+  if (tiles.contains("last_tile_dim_replicate"))
+    splits.pop_back();
+  return splits;
 }
 
-static bool isSplit(DictionaryAttr attributes) {
-  return attributes && (isSplit(attributes.get("sdy.sharding")) ||
-                        isSplit(attributes.get("mhlo.sharding")) ||
-                        isSplit(attributes.get("sharding")));
+static SmallVector<int64_t> splitsOf(DictionaryAttr attributes) {
+  for (StringRef name : {"sdy.sharding", "mhlo.sharding"})
+    if (Attribute attr = attributes ? attributes.get(name) : Attribute())
+      return splitsOf(attr);
+  return {};
+}
+
+static bool isSplit(ArrayRef<int64_t> splits) {
+  return llvm::any_of(splits, [](int64_t parts) { return parts != 1; });
 }
 
 namespace {
@@ -396,7 +415,7 @@ public:
     if (devices <= 1)
       return;
     if (computations.empty()) {
-      if (failed(checkNotPartitioned(devices)))
+      if (failed(shareBatch(devices)))
         signalPassFailure();
       return;
     }
@@ -417,36 +436,41 @@ public:
   }
 
 private:
-  LogicalResult checkNotPartitioned(int64_t devices);
+  LogicalResult shareBatch(int64_t devices);
 };
 } // namespace
 
-/// Rejects a step that XLA would partition itself: the step has to say what
-/// each device does.
-LogicalResult OneRank::checkNotPartitioned(int64_t devices) {
+/// Handles a step that XLA would partition itself. If it splits the rows of its
+/// arguments alone, devices share a batch. Where values lie in between is not
+/// what the step computes.
+LogicalResult OneRank::shareBatch(int64_t devices) {
   auto error = [&](Location loc) {
     return emitError(loc)
-           << "a jit that is split over " << devices
-           << " devices automatically does not run on ranks: write the step "
-              "in jax.shard_map, which says what each device does, or for one "
-              "device, without shardings (fp8-run --data-parallel runs it on "
-              "ranks)";
+           << "a jit that splits more over " << devices
+           << " devices than the rows of its batch does not run on ranks: "
+              "write the step in jax.shard_map, which says what each device "
+              "does, or leave its state whole (fp8-run --data-parallel --zero "
+              "1 deals masters and moments to the ranks)";
   };
+  Builder builder(&getContext());
   for (auto func : getOperation().getOps<func::FuncOp>()) {
-    for (unsigned i = 0; i < func.getNumArguments(); ++i)
-      if (isSplit(func.getArgAttrDict(i)))
+    for (unsigned i = 0; i < func.getNumResults(); ++i)
+      if (isSplit(splitsOf(func.getResultAttrDict(i))))
+        return error(func.getLoc());
+    bool hasRows = false;
+    for (unsigned i = 0; i < func.getNumArguments(); ++i) {
+      SmallVector<int64_t> splits = splitsOf(func.getArgAttrDict(i));
+      if (!isSplit(splits))
+        continue;
+      if (isSplit(ArrayRef(splits).drop_front()))
         return error(func.isExternal() ? func.getLoc()
                                        : func.getArgument(i).getLoc());
-    for (unsigned i = 0; i < func.getNumResults(); ++i)
-      if (isSplit(func.getResultAttrDict(i)))
-        return error(func.getLoc());
-  }
-  WalkResult result = getOperation().walk([&](Operation *op) {
-    if (!isa<func::FuncOp>(op) && isSplit(op->getAttrDictionary())) {
-      (void)error(op->getLoc());
-      return WalkResult::interrupt();
+      hasRows = true;
+      func.setArgAttr(i, stablehlo::kRowsAttrName, builder.getUnitAttr());
     }
-    return WalkResult::advance();
-  });
-  return failure(result.wasInterrupted());
+    if (hasRows && func.isPublic())
+      func->setAttr(stablehlo::kSharingAttrName,
+                    builder.getI64IntegerAttr(devices));
+  }
+  return success();
 }

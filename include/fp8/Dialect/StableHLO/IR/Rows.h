@@ -7,8 +7,8 @@
 
 namespace mlir::stablehlo {
 
-/// On an argument of a step that was in shard_map: rank r reads only the r-th
-/// part of its rows.
+/// On an argument of a step that was in shard_map, or of a jit that splits it
+/// over devices: rank r reads only the r-th part of its rows.
 inline constexpr llvm::StringLiteral kRowsAttrName = "stablehlo.rows";
 
 /// On a slice that cuts a rank's part off a value that all ranks have, and on
@@ -22,6 +22,10 @@ inline constexpr llvm::StringLiteral kPartOffsetsName = "offsets";
 /// On a step that was in shard_map: the number of devices that it was written
 /// for.
 inline constexpr llvm::StringLiteral kDevicesAttrName = "stablehlo.devices";
+
+/// On a step that a jit splits over devices: how many share the rows of its
+/// batch.
+inline constexpr llvm::StringLiteral kSharingAttrName = "stablehlo.sharing";
 
 } // namespace mlir::stablehlo
 

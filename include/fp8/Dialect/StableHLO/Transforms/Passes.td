@@ -52,9 +52,11 @@ def OneRank : Pass<"stablehlo-one-rank", "::mlir::ModuleOp"> {
     `fp8-data-parallel`, which also reads `stablehlo.part` of a slice: where the
     parts of all devices begin.
 
-    A module of several partitions that has shardings but no
-    `sdy.manual_computation` is an error, because XLA would have to partition
-    it.
+    A module of several partitions without a `sdy.manual_computation` is one
+    that XLA would partition. If it splits nothing but the rows of arguments,
+    these are marked `stablehlo.rows`, and the function gets the number of
+    devices as `stablehlo.sharing`: they share its batch. Any other split
+    argument or result is an error.
 
     Example: each rank reads 4 elements of 8.
 

@@ -9,6 +9,7 @@
 #include "ShareBatch.h"
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -454,6 +455,10 @@ LogicalResult DataParallelism::verifyRoles() {
 }
 
 LogicalResult DataParallelism::run() {
+  if (lossReduction && batch == BatchOf::AllRanks)
+    return func.emitError(
+        "expected no loss-reduction with a batch that ranks share "
+        "(global-batch): the loss is that of all its rows");
   findSingleRows();
   ScopedDiagnosticHandler explains(func.getContext(), [&](Diagnostic &error) {
     if (!singleRowsError.empty())
@@ -482,6 +487,24 @@ LogicalResult DataParallelism::run() {
 
 namespace {
 
+/// Returns how many ranks share the batch: as many as the option says, or as
+/// the devices over which a jit splits it. Removes what import noted of these.
+FailureOr<int64_t> takeSharing(func::FuncOp func, const Signature &signature,
+                               int64_t option) {
+  auto devices = func->getAttrOfType<IntegerAttr>(stablehlo::kSharingAttrName);
+  func->removeAttr(stablehlo::kSharingAttrName);
+  for (const SignatureArg &arg : signature.args)
+    if (func.removeArgAttr(arg.index, stablehlo::kRowsAttrName) &&
+        arg.role != ArgRole::Batch)
+      return func.emitError("expected a jit to split nothing but the rows of "
+                            "its batch over devices, to run on ranks, but it "
+                            "splits '")
+             << arg.path
+             << "': write the step in jax.shard_map, which says what each "
+                "device does, or leave its state whole";
+  return option > 0 || !devices ? option : devices.getInt();
+}
+
 class FP8DataParallel : public fp8::impl::FP8DataParallelBase<FP8DataParallel> {
 public:
   using FP8DataParallelBase::FP8DataParallelBase;
@@ -496,12 +519,6 @@ public:
             << lossReduction << "'";
         return signalPassFailure();
       }
-    }
-    if (reduction && globalBatch) {
-      getOperation().emitError(
-          "expected no loss-reduction with global-batch: the loss is that of "
-          "the batch of all ranks");
-      return signalPassFailure();
     }
     AllReduceRecipe wire;
     std::optional<Recipe> recipe;
@@ -528,10 +545,12 @@ public:
         }
         continue;
       }
-      if (failed(signature) ||
-          failed(DataParallelism(func, *signature, reduction, wire, globalAmax,
-                                 globalBatch)
-                     .run()))
+      if (failed(signature))
+        return signalPassFailure();
+      FailureOr<int64_t> sharing = takeSharing(func, *signature, globalBatch);
+      if (failed(sharing) || failed(DataParallelism(func, *signature, reduction,
+                                                    wire, globalAmax, *sharing)
+                                        .run()))
         return signalPassFailure();
     }
     getOperation()->setAttr(FP8Dialect::kDataParallelAttrName,

@@ -70,3 +70,30 @@ module attributes {mhlo.num_partitions = 4 : i32} {
     return %0 : tensor<4xf32>
   }
 }
+
+// -----
+
+// A jit splits the rows of its batch: devices share it. What constraints say of
+// values in between does not change them.
+// CHECK-LABEL: func.func public @jit(
+// CHECK-SAME: tensor<3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}, %{{[^:]*}}: tensor<8x3xf32> {sdy.sharding = {{.*}}, stablehlo.rows}
+// CHECK-SAME: attributes {stablehlo.sharing = 4 : i64}
+module attributes {mhlo.num_partitions = 4 : i32} {
+  sdy.mesh @mesh = <["a"=2, "b"=2]>
+  func.func public @jit(%w: tensor<3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}, %x: tensor<8x3xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a", "b"}, {}]>}) -> (tensor<3xf32>, tensor<8x3xf32>) {
+    %0 = sdy.sharding_constraint %x <@mesh, [{}, {"b"}]> : tensor<8x3xf32>
+    return %w, %0 : tensor<3xf32>, tensor<8x3xf32>
+  }
+}
+
+// -----
+
+// The same as GSPMD writes it; the devices of a tile hold the same rows.
+// CHECK-LABEL: func.func public @tiles(
+// CHECK-SAME: %{{[^:]*}}: tensor<3xf32> {mhlo.sharding = "{replicated}"}, %{{[^:]*}}: tensor<8x3xf32> {mhlo.sharding = "{devices=[2,1,2]<=[4] last_tile_dim_replicate}", stablehlo.rows}
+// CHECK-SAME: attributes {stablehlo.sharing = 4 : i64}
+module attributes {mhlo.num_partitions = 4 : i32} {
+  func.func public @tiles(%w: tensor<3xf32> {mhlo.sharding = "{replicated}"}, %x: tensor<8x3xf32> {mhlo.sharding = "{devices=[2,1,2]<=[4] last_tile_dim_replicate}"}) -> tensor<3xf32> {
+    return %w : tensor<3xf32>
+  }
+}

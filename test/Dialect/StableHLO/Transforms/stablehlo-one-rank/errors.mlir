@@ -67,18 +67,27 @@ module attributes {mhlo.num_partitions = 4 : i32} {
 
 module attributes {mhlo.num_partitions = 2 : i32} {
   sdy.mesh @mesh = <["a"=2]>
-  // expected-error @+1 {{a jit that is split over 2 devices automatically does not run on ranks: write the step in jax.shard_map, which says what each device does, or for one device, without shardings}}
-  func.func public @automatic(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<4xf32> {
-    return %x : tensor<4xf32>
+  // expected-error @+1 {{a jit that splits more over 2 devices than the rows of its batch does not run on ranks: write the step in jax.shard_map, which says what each device does, or leave its state whole}}
+  func.func public @columns(%x: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"a"}]>}) -> tensor<4x4xf32> {
+    return %x : tensor<4x4xf32>
   }
 }
 
 // -----
 
 module attributes {mhlo.num_partitions = 2 : i32} {
-  func.func public @constrained(%x: tensor<4xf32> {mhlo.sharding = "{replicated}"}) -> tensor<4xf32> {
-    // expected-error @+1 {{is split over 2 devices automatically}}
-    %0 = stablehlo.custom_call @Sharding(%x) {mhlo.sharding = "{devices=[2]<=[2]}"} : (tensor<4xf32>) -> tensor<4xf32>
-    return %0 : tensor<4xf32>
+  // expected-error @+1 {{a jit that splits more over 2 devices}}
+  func.func public @tiles(%x: tensor<4x4xf32> {mhlo.sharding = "{devices=[1,2]<=[2]}"}) -> tensor<4x4xf32> {
+    return %x : tensor<4x4xf32>
+  }
+}
+
+// -----
+
+module attributes {mhlo.num_partitions = 2 : i32} {
+  sdy.mesh @mesh = <["a"=2]>
+  // expected-error @+1 {{a jit that splits more over 2 devices}}
+  func.func public @results(%x: tensor<4xf32>) -> (tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) {
+    return %x : tensor<4xf32>
   }
 }
