@@ -433,9 +433,15 @@ LogicalResult Propagation::visitGenerator(stablehlo::RngBitGeneratorOp op) {
 
 LogicalResult Propagation::visitReturn(func::ReturnOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
-    if (layoutOf(operand.get()).is(Kind::Rows)) {
+    if (Layout layout = layoutOf(operand.get()); layout.is(Kind::Rows)) {
+      unsigned index = operand.getOperandNumber();
+      auto kind = func.getResultAttrOfType<StringAttr>(
+          index, FP8Dialect::kKindAttrName);
+      // (Each rank returns what it has computed from its own rows.)
+      if (kind == stringifyEnum(ResultKind::Output) && !layout.turn)
+        continue;
       auto path = func.getResultAttrOfType<StringAttr>(
-          operand.getOperandNumber(), FP8Dialect::kPathAttrName);
+          index, FP8Dialect::kPathAttrName);
       return emitRowError(op, "the result '" +
                                   (path ? path.getValue() : StringRef("?")) +
                                   "' is another one for every row");
@@ -485,6 +491,9 @@ LogicalResult Propagation::visitByKind(Operation *op) {
     return visitSort(op, *along);
   if (auto windows = dyn_cast<stablehlo::ReduceWindowOp>(op))
     return visitWindows(op, windows.getWindowDimensions());
+  if (auto pool = dyn_cast<stablehlo::SelectAndScatterOp>(op))
+    return visitWindows(op, stablehlo::orOnes(pool.getWindowDimensions(),
+                                              pool.getType().getRank()));
   if (isa<stablehlo::BitcastConvertOp>(op))
     return visitAlongRows(
         op,

@@ -372,9 +372,10 @@ void BatchSharing::shareTypes() {
       for (Block &block : region)
         llvm::for_each(block.getArguments(), share);
   });
+  Operation *end = func.getBody().front().getTerminator();
   func.setType(FunctionType::get(func.getContext(),
                                  func.getBody().getArgumentTypes(),
-                                 func.getResultTypes()));
+                                 end->getOperandTypes()));
 }
 
 LogicalResult BatchSharing::run() {

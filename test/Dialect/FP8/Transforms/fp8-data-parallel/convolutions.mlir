@@ -55,3 +55,36 @@ func.func public @rows(
   %loss = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
   return %w, %loss : tensor<3x16xf32>, tensor<f32>
 }
+
+// -----
+
+// The gradient of a maximum over windows of each image.
+// CHECK-LABEL: func.func public @pool
+// CHECK: "stablehlo.select_and_scatter"
+// CHECK: %[[G:.*]] = stablehlo.dot_general {{.*}} -> tensor<16x16xf32>
+// CHECK: fp8.all_reduce mean %[[G]]
+func.func public @pool(
+    %w: tensor<16x16xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<4x8x16xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<16x16xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<4.0> : tensor<f32>
+  %share = stablehlo.constant dense<2.5e-01> : tensor<4x4x16xf32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [2] x [0] : (tensor<4x8x16xf32>, tensor<16x16xf32>) -> tensor<4x8x16xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<4x8x16xf32>, tensor<f32>) -> tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  %dy = "stablehlo.select_and_scatter"(%y, %share, %zero) <{
+    window_dimensions = array<i64: 1, 2, 1>, window_strides = array<i64: 1, 2, 1>, padding = dense<0> : tensor<3x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare GE, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }, {
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<4x8x16xf32>, tensor<4x4x16xf32>, tensor<f32>) -> tensor<4x8x16xf32>
+  %g = stablehlo.dot_general %x, %dy, contracting_dims = [0, 1] x [0, 1] : (tensor<4x8x16xf32>, tensor<4x8x16xf32>) -> tensor<16x16xf32>
+  %new = stablehlo.subtract %w, %g : tensor<16x16xf32>
+  return %new, %loss : tensor<16x16xf32>, tensor<f32>
+}

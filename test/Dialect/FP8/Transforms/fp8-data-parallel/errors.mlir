@@ -124,13 +124,13 @@ func.func public @main(
 
 // -----
 
-// A result of rows.
+// New state of rows.
 func.func public @main(
     %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %m: tensor<16xf32> {fp8.kind = "other", fp8.path = "m", fp8.role = "state"},
     %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
     -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
-        tensor<16xf32> {fp8.kind = "output", fp8.path = "[1]"}) {
-  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+        tensor<16xf32> {fp8.kind = "state", fp8.path = "[1]", fp8.state = "m"}) {
   %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
   // expected-error @+1 {{the result '[1]' is another one for every row}}
   return %w, %y0 : tensor<8xf32>, tensor<16xf32>
