@@ -290,6 +290,9 @@ class SameBits(Case):
         for number in range(STEPS):
             state, metrics = step8(state, batch(number))
             want.append(float(metrics["loss"]))
+        alone = fp8.compile(steps.tupled, steps.state(), batch(0), recipe="none", threads=1, data_parallel=True, global_batch=2)
+        with self.assertRaisesRegex(ValueError, "expected 2 ranks, which the step was written for, but got 1"):
+            alone(steps.state(), batch(0))
         self.by_mpi(self.program("shared"))
         lines = [json.loads(line)["loss"] for line in (self.folder / "run" / "log.jsonl").read_text().splitlines()]
         for losses in (*(json.loads((self.folder / f"shared-{rank}.json").read_text()) for rank in (0, 1)), lines):

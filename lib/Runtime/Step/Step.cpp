@@ -80,6 +80,7 @@ void fp8_step::stage() {
 }
 
 void fp8_step::run() {
+  checkNumRanks();
   if (inFlight)
     inFlight->ranks().beginRun();
   if (device)
