@@ -430,6 +430,31 @@ def normalized():
     return dataclasses.replace(regression(), loss=loss)
 
 
+def contrastive():
+    """Each row is told apart from all others, whose places are its labels (CLIP)."""
+
+    def loss(params, batch):
+        a, b = jax.nn.gelu(batch["x"] @ params["in"] + params["bias"]) @ params["out"], batch["y"]
+        scores = a @ b.T / jnp.linalg.norm(b, axis=1) / 4
+        labels = jnp.arange(len(a))
+        ce = optax.softmax_cross_entropy_with_integer_labels
+        return jnp.mean(ce(scores, labels) + ce(scores.T, labels)) / 2
+
+    return dataclasses.replace(regression(), loss=loss)
+
+
+def in_order():
+    """Rows in the order of the batch: their places, sums up to each, and the half with the least errors."""
+
+    def loss(params, batch):
+        errors = jnp.mean(jnp.square(apply(params, batch["x"]) - batch["y"]), 1)
+        places = jnp.arange(len(errors)) / len(errors)
+        least = jnp.sort(errors)[: len(errors) // 2]
+        return jnp.mean(errors * places) + jnp.mean(least) + 0.1 * jnp.mean(jnp.cumsum(errors)) + jnp.mean(jnp.square(errors - errors[::-1]))
+
+    return dataclasses.replace(regression(), loss=loss)
+
+
 def updated_inside():
     """The loss reads parameters that its own gradient on other rows has updated (MAML)."""
 
@@ -514,6 +539,7 @@ CASES |= {"two views": two_views, "adversarial": adversarial, "actor and critic"
 CASES |= {"stacked": lambda: dataclasses.replace(regression(), micro=2, stacked=True, careful=True)}
 # Ranks that share a batch compute what one process computes, so more steps run on them.
 SHARED = CASES | {"samples first": lambda: samples_first(shared=True), "normalized": normalized, "updated inside": updated_inside}
+SHARED |= {"contrastive": contrastive, "in order": in_order}
 RECIPES = ["tensorwise", "delayed", "fp8_lm"]
 
 
@@ -599,8 +625,8 @@ def compare(name, one, state, two, other):
     for path, want in state.items():
         if not path.startswith(("params", "opt")):
             continue
-        # (The difference to a mean over the batch magnifies the order of sums.)
-        tight = (path.startswith("params") and name != "normalized") or name == "plain"
+        # (Differences between rows magnify the order of sums.)
+        tight = (path.startswith("params") and name not in ("normalized", "contrastive")) or name == "plain"
         bound = (1e-6 if tight else 5e-6) * np.max(np.abs(want.astype(np.float64)), initial=1e-30)
         off = np.max(np.abs(other[path].astype(np.float64) - want), initial=0)
         assert off <= bound, f"expected '{path}' to be within {bound} of one process's but got {off}"

@@ -94,7 +94,9 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
     each gets 1/N of its rows: the pass also makes all dimensions that count
     rows shorter. The step then computes what one process computes, so nothing
     has to be proven about means and sums, and rows may read what follows from
-    all rows (a normalization over the batch).
+    all rows (a normalization over the batch). An op that cannot be computed row
+    by row reads the rows of all ranks (`fp8.exchange gather`), if they are in
+    the order of the batch.
 
     With `global-amax` the pass marks on every dot which of its operands are
     made of rows (`fp8.rows`), for the passes that quantize them.

@@ -51,6 +51,7 @@ private:
   LogicalResult propagate();
   LogicalResult propagateOnce();
   LogicalResult decide();
+  void gatherFor(Operation *op);
   FailureOr<Reduction> reductionOf(Value value);
   FailureOr<bool> readParts();
   FailureOr<bool> readPartFor(Operation *op);
@@ -76,6 +77,8 @@ private:
   llvm::SetVector<Value> whole;
   /// Reshapes that read such a value before it is reduced.
   llvm::DenseSet<Operation *> parts;
+  /// Reshapes that stand for the rows of all ranks.
+  llvm::SetVector<Operation *> gathers;
   std::unique_ptr<Propagation> layouts;
   std::unique_ptr<Reductions> reductions;
 };
@@ -169,7 +172,7 @@ LogicalResult DataParallelism::setArguments(Propagation &propagation) {
 LogicalResult DataParallelism::drawForRows() {
   for (bool drew = true; drew;) {
     llvm::SetVector<Value> unused = whole;
-    Propagation tentative(func, batch, unused, parts,
+    Propagation tentative(func, batch, unused, parts, gathers,
                           sourcesOf(func, signature));
     if (failed(setArguments(tentative)) ||
         failed(tentative.run(/*isQuiet=*/true)))
@@ -179,15 +182,41 @@ LogicalResult DataParallelism::drawForRows() {
   return success();
 }
 
+/// Makes an op read the rows of all ranks. A dot of rows with rows keeps those
+/// of its left operand.
+void DataParallelism::gatherFor(Operation *op) {
+  OpBuilder builder(op);
+  auto hasRows = [&](Value value) {
+    return layouts->layoutOf(value).is(Kind::Rows);
+  };
+  bool isDot = isa<stablehlo::DotGeneralOp>(op);
+  for (OpOperand &operand : llvm::reverse(op->getOpOperands())) {
+    if (!hasRows(operand.get()))
+      continue;
+    auto all = stablehlo::ReshapeOp::create(
+        builder, op->getLoc(), operand.get().getType(), operand.get());
+    gathers.insert(all);
+    operand.set(all);
+    if (isDot)
+      return;
+  }
+}
+
 LogicalResult DataParallelism::propagateOnce() {
   // Run once more for each partial value that others have hidden.
   for (bool found = true; found;) {
     if (failed(drawForRows()))
       return failure();
-    layouts = std::make_unique<Propagation>(func, batch, whole, parts,
+    layouts = std::make_unique<Propagation>(func, batch, whole, parts, gathers,
                                             sourcesOf(func, signature));
-    if (failed(setArguments(*layouts)) || failed(layouts->run()))
+    if (failed(setArguments(*layouts)))
       return failure();
+    if (failed(layouts->run())) {
+      if (!layouts->getUngathered())
+        return failure();
+      gatherFor(layouts->getUngathered());
+      continue;
+    }
     found = layouts->hasFound();
     // A value that follows only from whole values is whole.
     SmallVector<Value> needless;
@@ -370,8 +399,10 @@ LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
 /// Checks that all ranks execute the same collectives in the same order: no
 /// condition that decides whether, or how often, one runs may differ by rank.
 LogicalResult DataParallelism::verifyOrder() {
-  WalkResult result = func.walk([&](AllReduceOp reduce) {
-    for (Operation *parent = reduce->getParentOp(); parent != func;
+  WalkResult result = func.walk([&](Operation *op) {
+    if (!isa<AllReduceOp>(op) && !gathers.contains(op))
+      return WalkResult::advance();
+    for (Operation *parent = op->getParentOp(); parent != func;
          parent = parent->getParentOp()) {
       Value decides =
           parent->getNumOperands() ? parent->getOperand(0) : Value();
@@ -383,8 +414,8 @@ LogicalResult DataParallelism::verifyOrder() {
         reduced = asBoolean.getOperand();
       if (!reduced.getDefiningOp<AllReduceOp>() &&
           !layouts->layoutOf(decides).isWhole()) {
-        reduce.emitOpError("expected a collective below conditions that are "
-                           "the same on all ranks");
+        op->emitOpError("expected a collective below conditions that are "
+                        "the same on all ranks");
         return WalkResult::interrupt();
       }
     }
@@ -477,8 +508,9 @@ LogicalResult DataParallelism::run() {
       failed(decide()))
     return failure();
   removeParts();
-  if (failed(verifyOrder()) || (batch == BatchOf::AllRanks &&
-                                failed(shareBatch(func, *layouts, sharing))))
+  if (failed(verifyOrder()) ||
+      (batch == BatchOf::AllRanks &&
+       failed(shareBatch(func, *layouts, gathers.getArrayRef(), sharing))))
     return failure();
   // Loops that mu passes through are replaced.
   wire.addMus();

@@ -8,6 +8,8 @@ using namespace mlir::fp8;
 using Kind = Layout::Kind;
 
 LogicalResult Propagation::visitShape(Operation *op) {
+  if (gathers.contains(op))
+    return assign(op, Layout::of(Kind::Replicated));
   Layout layout = parts.contains(op) ? partOf(op->getOperand(0))
                                      : layoutOf(op->getOperand(0));
   if (!layout.is(Kind::Rows))

@@ -154,11 +154,41 @@ LogicalResult Propagation::replicate(Operation *op) {
   return assign(op, layout);
 }
 
+void Propagation::set(BlockArgument arg, const Layout &layout) {
+  layouts[arg] = layout;
+  if (!layout.is(Kind::Rows))
+    return;
+  int64_t rows = layout.rows.size() == 1 ? layout.rows.front().size : 0;
+  allRows = allRows.value_or(rows) == rows ? rows : 0;
+}
+
+/// Whether a dimension has all rows of a batch that ranks share, in its order:
+/// those of a rank are then together, and each knows where its own are.
+bool Propagation::areInOrder(ArrayRef<RowDim> rows) const {
+  return batch == BatchOf::AllRanks && rows.size() == 1 && allRows &&
+         rows.front().size == *allRows;
+}
+
+/// Whether an op that needs rows of other ranks may read those of all.
+bool Propagation::canGather(Operation *op) const {
+  bool isRegion = isa<stablehlo::WhileOp>(op) || stablehlo::isBranch(op);
+  return !isRegion && anyOf(op, Kind::Rows) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           Layout layout = layoutOf(operand);
+           return !layout.is(Kind::Rows) ||
+                  (!layout.turn && areInOrder(layout.rows));
+         });
+}
+
 LogicalResult Propagation::emitRowError(Operation *op, const Twine &why) {
   // (The layout is not decided yet; the last iteration reports the error.)
   (void)assign(op, Layout());
   if (suppressErrors)
     return success();
+  if (canGather(op)) {
+    ungathered = op;
+    return failure();
+  }
   return op->emitOpError("expected every example to be computed from its own "
                          "row of the batch, as data parallel ranks do, but ")
          << why;
@@ -229,6 +259,10 @@ LogicalResult Propagation::requireRows(Operation *op, Value value,
   }
   if (draws.isDrawn(value, rows)) {
     drawn.push_back({value, RowDims(rows)});
+    return success();
+  }
+  if (areInOrder(rows)) {
+    shareOperand(op, value, rows);
     return success();
   }
   return emitRowError(op,
@@ -438,7 +472,8 @@ LogicalResult Propagation::visitReturn(func::ReturnOp op) {
       auto kind = func.getResultAttrOfType<StringAttr>(
           index, FP8Dialect::kKindAttrName);
       // (Each rank returns what it has computed from its own rows.)
-      if (kind == stringifyEnum(ResultKind::Output) && !layout.turn)
+      if (kind && kind.getValue() == stringifyEnum(ResultKind::Output) &&
+          !layout.turn)
         continue;
       auto path = func.getResultAttrOfType<StringAttr>(
           index, FP8Dialect::kPathAttrName);
@@ -548,6 +583,7 @@ LogicalResult Propagation::visitBlock(Block &block) {
 
 LogicalResult Propagation::run(bool isQuiet) {
   found = false;
+  ungathered = nullptr;
   drawn.clear();
   divided.clear();
   shared.clear();

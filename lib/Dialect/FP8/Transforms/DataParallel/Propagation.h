@@ -24,16 +24,18 @@ class Propagation {
 public:
   /// `whole` are the partial values that are reduced over the ranks where they
   /// are computed; a run adds those that it finds. `parts` are reshapes that
-  /// read such a value before it is reduced. `trained` are the values that the
-  /// loss and the state depend on.
+  /// read such a value before it is reduced, and `gathers` those that gather
+  /// the rows of all ranks. `trained` are the values that the loss and the
+  /// state depend on.
   Propagation(func::FuncOp func, BatchOf batch, llvm::SetVector<Value> &whole,
               const llvm::DenseSet<Operation *> &parts,
+              const llvm::SetVector<Operation *> &gathers,
               llvm::DenseSet<Value> trained)
-      : func(func), batch(batch), whole(whole), parts(parts),
+      : func(func), batch(batch), whole(whole), parts(parts), gathers(gathers),
         trained(std::move(trained)), draws(batch) {}
 
   /// Sets the layout of an argument.
-  void set(BlockArgument arg, const Layout &layout) { layouts[arg] = layout; }
+  void set(BlockArgument arg, const Layout &layout);
   /// If `isQuiet`, emits no errors and skips ops that have one.
   LogicalResult run(bool isQuiet = false);
 
@@ -56,6 +58,9 @@ public:
   const llvm::MapVector<OpOperand *, RowDims> &getSharedOperands() const {
     return shared;
   }
+  /// Returns the op at which a run has failed, if it can be computed from the
+  /// rows of all ranks.
+  Operation *getUngathered() const { return ungathered; }
   /// Whether this run has found a value that must be whole and was not.
   bool hasFound() const { return found; }
   /// Makes each rank draw, for its own rows, the random numbers that the run
@@ -141,6 +146,8 @@ private:
   std::optional<LayerSlot> matchOneRow(Operation *op, ArrayRef<RowDim> rows);
   bool isSameInTurns(Value value, const LayerSlot &turn);
   LogicalResult emitRowError(Operation *op, const llvm::Twine &why);
+  bool areInOrder(ArrayRef<RowDim> rows) const;
+  bool canGather(Operation *op) const;
   /// Whether a row may not read a value, because it is mixed, and the gradients
   /// of rows of other ranks would follow. Metrics have no gradients.
   bool isTooMixed(Operation *op, Value value) const;
@@ -153,6 +160,7 @@ private:
   BatchOf batch;
   llvm::SetVector<Value> &whole;
   const llvm::DenseSet<Operation *> &parts;
+  const llvm::SetVector<Operation *> &gathers;
   llvm::DenseSet<Value> trained;
   llvm::DenseMap<Value, Layout> layouts;
   RowDraws draws;
@@ -160,6 +168,10 @@ private:
   SmallVector<Operation *> divided;
   llvm::MapVector<OpOperand *, RowDims> shared;
   bool found = false;
+  Operation *ungathered = nullptr;
+  /// The number of rows of all batch arguments; 0 if these differ, or have
+  /// micro-batches.
+  std::optional<int64_t> allRows;
   /// Nonzero while iterations of a loop before the last are visited: these emit
   /// no errors.
   unsigned suppressErrors = 0;

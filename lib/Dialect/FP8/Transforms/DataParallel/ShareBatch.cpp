@@ -13,6 +13,7 @@
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -23,8 +24,9 @@ namespace {
 
 class BatchSharing {
 public:
-  BatchSharing(func::FuncOp func, const Propagation &layouts, int64_t ranks)
-      : func(func), layouts(layouts), ranks(ranks) {}
+  BatchSharing(func::FuncOp func, const Propagation &layouts,
+               ArrayRef<Operation *> gathers, int64_t ranks)
+      : func(func), layouts(layouts), gathers(gathers), ranks(ranks) {}
 
   LogicalResult run();
 
@@ -44,6 +46,9 @@ private:
   void sharePad(stablehlo::PadOp op);
   void shareGather(stablehlo::GatherOp op);
   void shareAttributes(Operation *op);
+  Value sliceRows(OpBuilder &builder, Value value, const RowDim &row,
+                  bool areOwn);
+  void gatherRows(Operation *reshape, const RowDim &row);
   Value partOf(Value value, const RowDim &row);
   Value makePart(OpBuilder &builder, Value value, const RowDim &row);
   void shareOperand(OpOperand &operand, ArrayRef<RowDim> rows);
@@ -53,6 +58,7 @@ private:
 
   func::FuncOp func;
   const Propagation &layouts;
+  ArrayRef<Operation *> gathers;
   int64_t ranks;
   llvm::SetVector<stablehlo::WhileOp> loopsOverRows;
   /// The parts of values that all rows share, by value, dimension and
@@ -246,27 +252,66 @@ void BatchSharing::shareAttributes(Operation *op) {
 // Values that all rows share
 //===----------------------------------------------------------------------===//
 
-/// Returns the first `rows` of the rows in each repetition of them.
-static Value sliceRows(OpBuilder &builder, Value value, const RowDim &row,
-                       RankedTensorType type, int64_t rows) {
-  Location loc = value.getLoc();
-  int64_t inner = shapeOf(value)[row.dim] / (row.outer * row.size);
-  // The dimension becomes two: repetitions, and the elements of each.
+/// Returns the shape of rows with a dimension of its own for what repeats them.
+static SmallVector<int64_t> splitRepetitions(Value value, const RowDim &row) {
   SmallVector<int64_t> shape(shapeOf(value));
-  shape[row.dim] = row.size * inner;
+  shape[row.dim] /= row.outer;
   shape.insert(shape.begin() + row.dim, row.outer);
-  Value repeated = makeReshape(builder, loc, value, shape);
-  shape[row.dim + 1] = rows * inner;
-  Value first = stablehlo::SliceOp::create(
-      builder, loc, type.clone(shape), repeated,
-      builder.getDenseI64ArrayAttr(SmallVector<int64_t>(shape.size(), 0)),
-      builder.getDenseI64ArrayAttr(shape),
-      builder.getDenseI64ArrayAttr(SmallVector<int64_t>(shape.size(), 1)));
-  return makeReshape(builder, loc, first, type.getShape());
+  return shape;
 }
 
-/// Returns as many rows of a value that is the same for all rows as one rank
-/// has.
+/// Returns the rows of this rank, or as many from the first on, of each
+/// repetition.
+Value BatchSharing::sliceRows(OpBuilder &builder, Value value,
+                              const RowDim &row, bool areOwn) {
+  Location loc = value.getLoc();
+  RankedTensorType type = typeOfPart(value, row);
+  SmallVector<int64_t> shape = splitRepetitions(value, row);
+  Value repeated = makeReshape(builder, loc, value, shape);
+  int64_t size = shape[row.dim + 1] /= ranks;
+  auto scalar = RankedTensorType::get({}, builder.getI32Type());
+  SmallVector<Value> starts(shape.size(), makeZeros(builder, loc, scalar));
+  if (areOwn) {
+    Value rank = makeReshape(
+        builder, loc,
+        RowIotaOp::create(builder, loc, scalar.clone({1}), /*dim=*/0), {});
+    starts[row.dim + 1] = stablehlo::MulOp::create(
+        builder, loc, rank, integerLike(builder, rank, size));
+  }
+  Value part = stablehlo::DynamicSliceOp::create(
+      builder, loc, type.clone(shape), repeated, starts,
+      builder.getDenseI64ArrayAttr(shape));
+  return makeReshape(builder, loc, part, type.getShape());
+}
+
+/// Replaces a reshape by the rows of all ranks, in the order of these.
+void BatchSharing::gatherRows(Operation *reshape, const RowDim &row) {
+  Value rows = reshape->getOperand(0);
+  Location loc = reshape->getLoc();
+  OpBuilder builder(reshape);
+  SmallVector<int64_t> shape = splitRepetitions(rows, row);
+  rows = makeReshape(builder, loc, rows, shape);
+  auto type = cast<RankedTensorType>(rows.getType());
+  shape.insert(shape.begin(), ranks);
+  auto members = llvm::to_vector(llvm::seq<int64_t>(0, ranks));
+  auto group = DenseIntElementsAttr::get(
+      RankedTensorType::get({1, ranks}, builder.getI64Type()), members);
+  Value all = ExchangeOp::create(builder, loc, type.clone(shape),
+                                 ExchangeKind::Gather, rows, group,
+                                 builder.getStringAttr("rows of all ranks"));
+  // The ranks move to the dimension of the rows.
+  auto order = llvm::to_vector(llvm::seq<int64_t>(1, shape.size()));
+  order.insert(order.begin() + row.dim + 1, 0);
+  all = stablehlo::TransposeOp::create(
+      builder, loc, type.clone(applyPermutation(shape, order)), all,
+      builder.getDenseI64ArrayAttr(order));
+  reshape->getResult(0).replaceAllUsesWith(
+      makeReshape(builder, loc, all, shapeOf(reshape->getResult(0))));
+  reshape->erase();
+}
+
+/// Returns the part of a value that all ranks have that belongs to the rows of
+/// this rank.
 Value BatchSharing::partOf(Value value, const RowDim &row) {
   auto key = std::tuple(value, row.dim, row.outer);
   if (Value known = made.lookup(key))
@@ -279,6 +324,8 @@ Value BatchSharing::partOf(Value value, const RowDim &row) {
 /// Makes it in a cheaper way than by a slice, where there is one.
 Value BatchSharing::makePart(OpBuilder &builder, Value value,
                              const RowDim &row) {
+  if (!isSameForRows(value, row))
+    return sliceRows(builder, value, row, /*areOwn=*/true);
   Location loc = value.getLoc();
   RankedTensorType type = typeOfPart(value, row);
   if (Value splat = resizeSplat(builder, loc, value, type))
@@ -304,7 +351,7 @@ Value BatchSharing::makePart(OpBuilder &builder, Value value,
     part.setType(type);
     return part;
   }
-  return sliceRows(builder, value, row, type, row.size / ranks);
+  return sliceRows(builder, value, row, /*areOwn=*/false);
 }
 
 void BatchSharing::shareOperand(OpOperand &operand, ArrayRef<RowDim> rows) {
@@ -389,10 +436,12 @@ LogicalResult BatchSharing::run() {
     shareLoop(loop);
   func.walk([&](Operation *op) { shareBetweenRegions(op); });
   shareTypes();
+  for (Operation *gather : gathers)
+    gatherRows(gather, *dividedDim(gather->getOperand(0)));
   return success();
 }
 
 LogicalResult fp8::shareBatch(func::FuncOp func, const Propagation &layouts,
-                              int64_t ranks) {
-  return BatchSharing(func, layouts, ranks).run();
+                              ArrayRef<Operation *> gathers, int64_t ranks) {
+  return BatchSharing(func, layouts, gathers, ranks).run();
 }

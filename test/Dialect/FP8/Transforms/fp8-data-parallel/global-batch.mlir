@@ -89,3 +89,34 @@ func.func public @micro_batches(
   %new = stablehlo.subtract %w, %g : tensor<8xf32>
   return %new, %loss : tensor<8xf32>, tensor<f32>
 }
+
+// -----
+
+// Scores of rows with rows: each rank has the scores of its rows with the rows
+// of all ranks. The places of its own rows follow from its number.
+
+// CHECK-LABEL: func.func public @contrastive
+// CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<4x8xf32> {fp8.path = "x", fp8.role = "batch"
+// CHECK-DAG: %[[PARTS:.*]] = fp8.exchange gather %{{.*}} ranks = dense<{{\[\[}}0, 1, 2, 3]]> : tensor<1x4xi64> label = "rows of all ranks" : tensor<1x4x8xf32> -> tensor<4x1x4x8xf32>
+// CHECK-DAG: %[[ALL:.*]] = stablehlo.reshape %{{.*}} : (tensor<1x4x4x8xf32>) -> tensor<16x8xf32>
+// CHECK: %[[SCORES:.*]] = stablehlo.dot_general %[[X]], %[[ALL]], {{.*}} -> tensor<4x16xf32>
+// CHECK-DAG: %[[PLACES:.*]] = stablehlo.iota dim = 0 : tensor<16xf32>
+// CHECK-DAG: %[[RANK:.*]] = fp8.row_iota dim = 0 : tensor<1xi32>
+// CHECK-DAG: stablehlo.dynamic_slice {{.*}} sizes = [1, 4] : (tensor<1x16xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
+// CHECK: fp8.all_reduce sum
+func.func public @contrastive(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]['w']", fp8.state = "params['w']"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %scores = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1] : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x16xf32>
+  %sums = stablehlo.reduce(%scores init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<16x16xf32>, tensor<f32>) -> tensor<16xf32>
+  %places = stablehlo.iota dim = 0 : tensor<16xf32>
+  %weighed = stablehlo.multiply %sums, %places : tensor<16xf32>
+  %loss = stablehlo.reduce(%weighed init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %y = stablehlo.broadcast_in_dim %weighed, dims = [0] : (tensor<16xf32>) -> tensor<16x8xf32>
+  %g = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16x8xf32>, tensor<f32>) -> tensor<8xf32>
+  %new = stablehlo.subtract %w, %g : tensor<8xf32>
+  return %new, %loss : tensor<8xf32>, tensor<f32>
+}
