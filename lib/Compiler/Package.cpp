@@ -243,14 +243,10 @@ static llvm::Error link(ArrayRef<std::string> files, StringRef directory,
 /// Creates the library `output`.
 static llvm::Error makeLibrary(const Executable &executable,
                                const std::string &output) {
-  SmallString<128> parent;
-  llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, parent);
-  auto unique = createUniqueDirectory(inDirectory(parent, "fp8-package-"));
-  if (!unique)
-    return llvm::createStringError(
-        "cannot make a temporary directory in '" + parent.str() +
-        "' (set TMPDIR): " + unique.getError().message());
-  StringRef directory = *unique;
+  auto temporary = createTemporaryDirectory("fp8-package-");
+  if (!temporary)
+    return temporary.takeError();
+  StringRef directory = *temporary;
   auto cleanUp =
       llvm::scope_exit([&] { (void)fs::remove_directories(directory); });
   llvm::LLVMContext context;

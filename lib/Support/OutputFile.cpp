@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Signals.h"
 
@@ -49,6 +50,20 @@ fp8::createUniqueDirectory(const llvm::Twine &prefix) {
   return createUnique(prefix, [](StringRef path) {
     return fs::create_directory(path, /*IgnoreExisting=*/false);
   });
+}
+
+llvm::Expected<std::string>
+fp8::createTemporaryDirectory(const llvm::Twine &prefix) {
+  SmallString<128> parent;
+  llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, parent);
+  SmallString<128> path(parent);
+  llvm::sys::path::append(path, prefix);
+  auto unique = createUniqueDirectory(path);
+  if (unique)
+    return *unique;
+  return llvm::createStringError(
+      "cannot make a temporary directory in '" + parent.str() +
+      "' (set TMPDIR): " + unique.getError().message());
 }
 
 static std::error_code replace(StringRef path,

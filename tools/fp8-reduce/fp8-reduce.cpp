@@ -26,7 +26,6 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Program.h"
 
@@ -57,21 +56,21 @@ cl::opt<unsigned> timeout("timeout", cl::init(0),
                           cl::value_desc("N"), cl::cat(category));
 cl::opt<bool> quiet("quiet", cl::desc("Print no progress"), cl::cat(category));
 
-/// Runs the user's program.
+/// Runs the user's program on modules, each in the same file of a directory.
 class Check {
 public:
+  explicit Check(std::string directory) : directory(std::move(directory)) {}
+  ~Check() { (void)llvm::sys::fs::remove_directories(directory); }
+
   /// Returns 1 if the module shows the problem, 0 if not, -1 if the program
   /// cannot be run.
   int run(StringRef module) {
     if (!seen.insert(module).second)
       return 0;
     ++count;
-    SmallString<128> path;
-    if (llvm::sys::fs::createTemporaryFile("fp8-reduce", "mlir", path))
-      return -1;
-    llvm::FileRemover remover(path);
+    std::string path = directory + "/module.mlir";
     if (llvm::Error error = writeFile(path, module)) {
-      llvm::consumeError(std::move(error));
+      why = llvm::toString(std::move(error));
       return -1;
     }
     auto program = llvm::sys::findProgramByName(test);
@@ -93,6 +92,7 @@ public:
   std::string why; // why it cannot be run
 
 private:
+  std::string directory;
   llvm::StringSet<> seen; // adopted modules are not checked again
 };
 
@@ -398,7 +398,11 @@ int main(int argc, char **argv) {
   if (!module)
     return 1;
   hasLocations = hasOwnLocations(*module);
-  Check check;
+  llvm::Expected<std::string> directory =
+      createTemporaryDirectory("fp8-reduce-");
+  if (!directory)
+    return fail(llvm::toString(directory.takeError()));
+  Check check(*directory);
   int first = check.run(textOf(*module));
   if (first < 0)
     return fail("cannot run '" + test + "': " + check.why +

@@ -26,6 +26,8 @@ createUnique(const llvm::Twine &prefix,
              function_ref<std::error_code(StringRef)> create);
 /// Does so for an empty directory.
 llvm::ErrorOr<std::string> createUniqueDirectory(const llvm::Twine &prefix);
+/// Does so in the system's directory of temporary files (TMPDIR).
+llvm::Expected<std::string> createTemporaryDirectory(const llvm::Twine &prefix);
 
 /// Flushes a stream. Returns what went wrong with it so far and clears that:
 /// a stream that is destroyed with an error ends the process.

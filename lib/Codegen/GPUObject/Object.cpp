@@ -9,13 +9,13 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Bitcode/BitcodeWriter.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Process.h"
@@ -131,27 +131,25 @@ static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
     return llvm::createStringError(
         "found no ptxas: set CUDA_HOME to CUDA's toolkit, or FP8_PTXAS to the "
         "assembler, or ask for ptx, which the driver compiles");
-  SmallVector<llvm::SmallString<64>> paths(3);
-  SmallVector<std::unique_ptr<llvm::FileRemover>> removers;
-  for (auto [path, suffix] :
-       llvm::zip(paths, ArrayRef<StringRef>{"ptx", "cubin", "txt"})) {
-    if (std::error_code error =
-            llvm::sys::fs::createTemporaryFile("fp8-kernel", suffix, path))
-      return llvm::createStringError("cannot make a temporary file: " +
-                                     error.message());
-    removers.push_back(std::make_unique<llvm::FileRemover>(path));
-  }
-  if (llvm::Error error = writeFile(paths[0], ptx))
+  auto directory = createTemporaryDirectory("fp8-kernel-");
+  if (!directory)
+    return directory.takeError();
+  auto cleanUp = llvm::scope_exit(
+      [&] { (void)llvm::sys::fs::remove_directories(*directory); });
+  std::string input = *directory + "/kernel.ptx";
+  std::string output = *directory + "/kernel.cubin";
+  std::string log = *directory + "/kernel.txt";
+  if (llvm::Error error = writeFile(input, ptx))
     return error;
   std::string arch = ("-arch=" + target.getChip()).str();
-  SmallVector<StringRef> arguments = {ptxas,    arch, "--fmad=false", "-v",
-                                      paths[0], "-o", paths[1]};
-  std::optional<StringRef> redirects[] = {StringRef(), StringRef(paths[2]),
-                                          StringRef(paths[2])};
+  SmallVector<StringRef> arguments = {ptxas, arch, "--fmad=false", "-v",
+                                      input, "-o", output};
+  std::optional<StringRef> redirects[] = {StringRef(), StringRef(log),
+                                          StringRef(log)};
   std::string problem;
   int status = llvm::sys::ExecuteAndWait(ptxas, arguments, std::nullopt,
                                          redirects, 0, 0, &problem);
-  auto messages = llvm::MemoryBuffer::getFile(paths[2]);
+  auto messages = llvm::MemoryBuffer::getFile(log);
   StringRef text = messages ? (*messages)->getBuffer() : StringRef();
   if (status != 0)
     return llvm::createStringError(ptxas + " failed: " + problem + text);
@@ -160,7 +158,7 @@ static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
       !serialized.contains("insufficient register resources"))
     return llvm::createStringError("expected wgmma that overlap but got from " +
                                    ptxas + ": " + serialized);
-  auto bytes = llvm::MemoryBuffer::getFile(paths[1]);
+  auto bytes = llvm::MemoryBuffer::getFile(output);
   if (!bytes)
     return llvm::createStringError("cannot read what " + ptxas + " wrote");
   GPUCode code;

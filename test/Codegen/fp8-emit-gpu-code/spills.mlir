@@ -4,6 +4,10 @@
 // RUN: FileCheck %s --check-prefix=TABLE < %t/resources.csv
 // RUN: FileCheck %s < %t/loop.cubin
 
+// A percent sign in TMPDIR is a character like others, and no temporary file stays.
+// RUN: rm -rf %t.%%dir && mkdir %t.%%dir && env TMPDIR=%t.%%dir FP8_PTXAS=%S/Inputs/ptxas fp8-opt %s --fp8-emit-gpu-code="image=cubin directory=%t" -o /dev/null
+// RUN: ls -A %t.%%dir | count 0
+
 // TABLE: loop,1,128,105,0,
 // TABLE: never,1,128,105,4,
 // TABLE: wgmma,1,128,105,0,

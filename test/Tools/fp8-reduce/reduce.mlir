@@ -27,7 +27,14 @@
 // RUN: fp8-reduce %t.named --test=grep --test-arg=-q --test-arg=weights --quiet | FileCheck %s --check-prefix=NAMED
 // NAMED: loc("weights")
 
+// A percent sign in TMPDIR is a character like others, and no temporary file stays.
+// RUN: rm -rf %t.%%dir && mkdir %t.%%dir
+// RUN: env TMPDIR=%t.%%dir fp8-reduce %t --test=%S/Inputs/has-cbrt --quiet | FileCheck %s
+// RUN: ls -A %t.%%dir | count 0
+
 // Mistakes are told.
+// RUN: not env TMPDIR=%t.nowhere fp8-reduce %s --test=true 2>&1 | FileCheck %s --check-prefix=NOWHERE
+// NOWHERE: fp8-reduce: error: cannot make a temporary directory in '{{.*}}nowhere' (set TMPDIR): No such file or directory
 // RUN: not fp8-reduce %s --test=false 2>&1 | FileCheck %s --check-prefix=NO
 // NO: fp8-reduce: error: expected a module that 'false' ends with status 0 for but got another status
 // RUN: not fp8-reduce %s --test=%t/none 2>&1 | FileCheck %s --check-prefix=NONE
