@@ -25,37 +25,40 @@ static llvm::Error damaged(const llvm::Twine &message) {
 // Archives with a checksum
 //===----------------------------------------------------------------------===//
 
-// The last member is written by hand, because it covers all bytes before it: a
-// header as in `ar`, the digest in hexadecimal digits, and a line feed.
+// The last member is written by hand, because it covers all bytes before it,
+// and the file's name, such that no file passes for another one: a header as in
+// `ar`, the digest in hexadecimal digits, and a line feed.
 static constexpr llvm::StringLiteral kSealHeader =
     "sha256/         0           0     0     644     65        `\n";
 static constexpr size_t kDigestSize = 64;
 // Members begin at even offsets, hence one more line feed.
 static constexpr size_t kSealSize = kSealHeader.size() + kDigestSize + 2;
 
-static std::string digestOf(StringRef bytes) {
-  return llvm::toHex(llvm::SHA256::hash(llvm::arrayRefFromStringRef(bytes)),
-                     /*LowerCase=*/true);
+static std::string digestOf(StringRef name, StringRef bytes) {
+  llvm::SHA256 hash;
+  hash.update(name);
+  hash.update(bytes);
+  return llvm::toHex(hash.final(), /*LowerCase=*/true);
 }
 
 llvm::Expected<std::string> mlir::fp8::writeSealedArchive(
-    ArrayRef<std::pair<std::string, StringRef>> members) {
+    StringRef name, ArrayRef<std::pair<std::string, StringRef>> members) {
   std::vector<llvm::NewArchiveMember> archived;
-  for (const auto &[name, bytes] : members)
-    archived.emplace_back(llvm::MemoryBufferRef(bytes, name));
+  for (const auto &[member, contents] : members)
+    archived.emplace_back(llvm::MemoryBufferRef(contents, member));
   auto archive = llvm::writeArchiveToBuffer(
       archived, llvm::SymtabWritingMode::NoSymtab, llvm::object::Archive::K_GNU,
       /*Deterministic=*/true, /*Thin=*/false);
   if (!archive)
     return archive.takeError();
   std::string bytes = (*archive)->getBuffer().str();
-  std::string digest = digestOf(bytes);
+  std::string digest = digestOf(name, bytes);
   bytes += kSealHeader;
   return bytes + digest + "\n\n";
 }
 
 llvm::Expected<std::vector<std::pair<std::string, StringRef>>>
-mlir::fp8::readSealedArchive(StringRef bytes) {
+mlir::fp8::readSealedArchive(StringRef name, StringRef bytes) {
   if (!bytes.starts_with("!<arch>\n"))
     return damaged("expected an archive but got something else");
   StringRef seal = bytes.take_back(kSealSize);
@@ -63,7 +66,7 @@ mlir::fp8::readSealedArchive(StringRef bytes) {
     return damaged("expected a checksum at the end of the archive but got "
                    "none: it is truncated or damaged");
   StringRef content = bytes.drop_back(kSealSize);
-  std::string digest = digestOf(content);
+  std::string digest = digestOf(name, content);
   if (seal.take_front(kDigestSize) != digest)
     return damaged("expected the checksum " + digest + " but got " +
                    seal.take_front(kDigestSize) + ": the archive is damaged");
@@ -75,13 +78,13 @@ mlir::fp8::readSealedArchive(StringRef bytes) {
   llvm::Error error = llvm::Error::success();
   for (const llvm::object::Archive::Child &child :
        (*archive)->children(error)) {
-    auto name = child.getName();
-    if (!name)
-      return name.takeError();
+    auto member = child.getName();
+    if (!member)
+      return member.takeError();
     auto buffer = child.getBuffer();
     if (!buffer)
       return buffer.takeError();
-    members.emplace_back(name->str(), *buffer);
+    members.emplace_back(member->str(), *buffer);
   }
   if (error)
     return std::move(error);
@@ -309,21 +312,21 @@ void Executable::merge(Executable other) {
   llvm::move(other.warnings, std::back_inserter(warnings));
 }
 
-llvm::Expected<std::string> Executable::serialize() const {
+llvm::Expected<std::string> Executable::serialize(StringRef name) const {
   std::string manifestText = llvm::formatv("{0:2}\n", manifest()).str();
   std::vector<std::string> constants;
   for (const ExecutableFunction &function : functions)
     constants.push_back(llvm::join(function.constants, ""));
   std::vector<std::pair<std::string, StringRef>> members;
   members.emplace_back("manifest.json", manifestText);
-  for (const auto &[name, text] : texts)
-    members.emplace_back(name, text);
+  for (const auto &[member, text] : texts)
+    members.emplace_back(member, text);
   for (const ObjectCode &object : objects)
     members.emplace_back(object.symbol + ".o", object.bytes);
   for (const auto &[function, bytes] : llvm::zip_equal(functions, constants))
     if (!bytes.empty())
       members.emplace_back(function.name + ".constants", bytes);
-  return writeSealedArchive(members);
+  return writeSealedArchive(name, members);
 }
 
 /// Checks the format in the manifest and reads the rest of it.
@@ -379,8 +382,8 @@ static llvm::Error checkObjects(const Executable &executable) {
   return llvm::Error::success();
 }
 
-llvm::Expected<Executable> Executable::parse(StringRef bytes) {
-  auto members = readSealedArchive(bytes);
+llvm::Expected<Executable> Executable::parse(StringRef name, StringRef bytes) {
+  auto members = readSealedArchive(name, bytes);
   if (!members)
     return members.takeError();
   if (members->empty() || members->front().first != "manifest.json")
@@ -389,14 +392,14 @@ llvm::Expected<Executable> Executable::parse(StringRef bytes) {
   if (llvm::Error error = readManifest(members->front().second, executable))
     return std::move(error);
   std::map<std::string, StringRef> constants;
-  for (auto &[name, contents] : llvm::drop_begin(*members)) {
-    StringRef stem = name;
+  for (auto &[member, contents] : llvm::drop_begin(*members)) {
+    StringRef stem = member;
     if (stem.consume_back(".o"))
       executable.objects.push_back({stem.str(), contents.str()});
     else if (stem.consume_back(".constants"))
       constants[stem.str()] = contents;
     else
-      executable.texts[name] = contents.str();
+      executable.texts[member] = contents.str();
   }
   for (ExecutableFunction &function : executable.functions)
     if (llvm::Error error = readConstants(function, constants[function.name]))

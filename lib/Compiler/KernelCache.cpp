@@ -30,8 +30,9 @@ KernelCache::KernelCache(const Cache &cache, ModuleOp module,
       files[kernel.getSymName()] = "kernel_" + structuralHash(kernel) + suffix;
 }
 
-std::optional<KernelCache::Entry> KernelCache::parse(StringRef bytes) {
-  auto members = readSealedArchive(bytes);
+std::optional<KernelCache::Entry> KernelCache::parse(StringRef name,
+                                                     StringRef bytes) {
+  auto members = readSealedArchive(name, bytes);
   if (!members) {
     llvm::consumeError(members.takeError());
     return std::nullopt;
@@ -56,7 +57,7 @@ KernelCache::readEntry(StringRef kernel) const {
   std::unique_ptr<llvm::MemoryBuffer> bytes = cache.read(file->second);
   if (!bytes)
     return std::nullopt;
-  std::optional<Entry> entry = parse(bytes->getBuffer());
+  std::optional<Entry> entry = parse(file->second, bytes->getBuffer());
   // A damaged entry is compiled again.
   if (!entry)
     cache.remove(file->second);
@@ -115,8 +116,9 @@ void KernelCache::write(StringRef kernel, const ObjectCode &object) const {
     return;
   std::string numbers = std::to_string(launch->second.tasks) + " " +
                         std::to_string(launch->second.scratchBytes);
-  auto sealed = writeSealedArchive(
-      {{object.symbol, object.bytes}, {kLaunchMember.str(), numbers}});
+  auto sealed =
+      writeSealedArchive(file->second, {{object.symbol, object.bytes},
+                                        {kLaunchMember.str(), numbers}});
   if (sealed)
     cache.write(file->second, *sealed);
   else

@@ -54,7 +54,7 @@ private:
     Launch launch;
   };
   std::optional<Entry> readEntry(StringRef kernel) const;
-  static std::optional<Entry> parse(StringRef bytes);
+  static std::optional<Entry> parse(StringRef name, StringRef bytes);
 
   const Cache &cache;
   /// All maps are keyed by the kernel's name.

@@ -132,7 +132,8 @@ std::optional<Executable> readEntry(const Cache &cache, StringRef name) {
   std::unique_ptr<llvm::MemoryBuffer> bytes = cache.read(name);
   if (!bytes)
     return std::nullopt;
-  llvm::Expected<Executable> executable = Executable::parse(bytes->getBuffer());
+  llvm::Expected<Executable> executable =
+      Executable::parse(name, bytes->getBuffer());
   if (executable)
     return std::move(*executable);
   // A damaged entry is compiled again.
@@ -143,7 +144,7 @@ std::optional<Executable> readEntry(const Cache &cache, StringRef name) {
 
 void writeEntry(const Cache &cache, StringRef name,
                 const Executable &executable) {
-  llvm::Expected<std::string> bytes = executable.serialize();
+  llvm::Expected<std::string> bytes = executable.serialize(name);
   if (!bytes) {
     llvm::consumeError(bytes.takeError());
     return;

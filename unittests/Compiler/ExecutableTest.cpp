@@ -63,8 +63,8 @@ Executable makeExecutable() {
   return executable;
 }
 
-std::string errorOf(StringRef bytes) {
-  llvm::Expected<Executable> parsed = Executable::parse(bytes);
+std::string errorOf(StringRef bytes, StringRef name = "entry") {
+  llvm::Expected<Executable> parsed = Executable::parse(name, bytes);
   return parsed ? "" : llvm::toString(parsed.takeError());
 }
 
@@ -72,9 +72,9 @@ std::string errorOf(StringRef bytes) {
 
 TEST(Executable, ReadsWhatItWrites) {
   Executable executable = makeExecutable();
-  llvm::Expected<std::string> bytes = executable.serialize();
+  llvm::Expected<std::string> bytes = executable.serialize("entry");
   ASSERT_TRUE(static_cast<bool>(bytes));
-  llvm::Expected<Executable> parsed = Executable::parse(*bytes);
+  llvm::Expected<Executable> parsed = Executable::parse("entry", *bytes);
   ASSERT_TRUE(static_cast<bool>(parsed)) << llvm::toString(parsed.takeError());
   EXPECT_EQ(parsed->manifest(), executable.manifest());
   EXPECT_EQ(parsed->texts, executable.texts);
@@ -84,13 +84,13 @@ TEST(Executable, ReadsWhatItWrites) {
     EXPECT_EQ(parsed->objects[i].symbol, executable.objects[i].symbol);
     EXPECT_EQ(parsed->objects[i].bytes, executable.objects[i].bytes);
   }
-  llvm::Expected<std::string> again = parsed->serialize();
+  llvm::Expected<std::string> again = parsed->serialize("entry");
   ASSERT_TRUE(static_cast<bool>(again));
   EXPECT_EQ(*again, *bytes);
 }
 
 TEST(Executable, DamagedBytesAreErrors) {
-  std::string bytes = llvm::cantFail(makeExecutable().serialize());
+  std::string bytes = llvm::cantFail(makeExecutable().serialize("entry"));
   for (size_t size = 0; size < bytes.size(); ++size)
     EXPECT_NE(errorOf(StringRef(bytes).take_front(size)), "") << size;
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -108,15 +108,22 @@ TEST(Executable, DamagedBytesAreErrors) {
             "truncated or damaged");
 }
 
+TEST(Executable, RenamedFilesAreErrors) {
+  std::string bytes = llvm::cantFail(makeExecutable().serialize("entry"));
+  EXPECT_EQ(errorOf(bytes, "entry"), "");
+  EXPECT_NE(errorOf(bytes, "other").find("the archive is damaged"),
+            std::string::npos);
+}
+
 TEST(Executable, OtherVersionsAreErrors) {
   std::string manifest =
       R"({"format": "fp8-executable", "version": 99, "abi": 2})";
   std::string bytes = llvm::cantFail(
-      writeSealedArchive({{"manifest.json", StringRef(manifest)}}));
+      writeSealedArchive("entry", {{"manifest.json", StringRef(manifest)}}));
   EXPECT_EQ(errorOf(bytes), "expected an executable of version 1 but got 99");
   manifest = R"({"format": "something"})";
   bytes = llvm::cantFail(
-      writeSealedArchive({{"manifest.json", StringRef(manifest)}}));
+      writeSealedArchive("entry", {{"manifest.json", StringRef(manifest)}}));
   EXPECT_EQ(errorOf(bytes),
             "expected the manifest of an executable but got another");
 }
@@ -124,7 +131,7 @@ TEST(Executable, OtherVersionsAreErrors) {
 TEST(Executable, MissingObjectsAreErrors) {
   Executable executable = makeExecutable();
   executable.objects.pop_back();
-  EXPECT_EQ(errorOf(llvm::cantFail(executable.serialize())),
+  EXPECT_EQ(errorOf(llvm::cantFail(executable.serialize("entry"))),
             "expected the schedule of 'step'");
 }
 

@@ -8,6 +8,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "gtest/gtest.h"
 
 #include <fstream>
@@ -118,12 +119,13 @@ TEST_F(Program, WarningsAreRepeated) {
   std::string entry = findEntry(directory + "/cache");
   auto bytes = llvm::MemoryBuffer::getFile(entry);
   ASSERT_TRUE(static_cast<bool>(bytes));
+  StringRef name = llvm::sys::path::filename(entry);
   Executable executable =
-      llvm::cantFail(Executable::parse((*bytes)->getBuffer()));
+      llvm::cantFail(Executable::parse(name, (*bytes)->getBuffer()));
   executable.warnings = {{"step.py", 12, 4, "odd", {"a note"}},
                          {"", 0, 0, "nowhere", {}}};
   std::ofstream(entry, std::ios::binary)
-      << llvm::cantFail(executable.serialize());
+      << llvm::cantFail(executable.serialize(name));
   EXPECT_EQ(compileAgain(), true);
   EXPECT_EQ(lines, (std::vector<std::string>{"warning: step.py:12:4: odd",
                                              "note: step.py:12:4: a note",

@@ -138,19 +138,23 @@ struct Executable {
 
   /// Returns an `ar` archive: manifest.json, the texts, one object per kernel
   /// and schedule, the constants of each function, and a checksum of all of
-  /// these.
-  llvm::Expected<std::string> serialize() const;
-  /// Parses the result of `serialize`. Fails if the bytes are damaged.
-  static llvm::Expected<Executable> parse(StringRef bytes);
+  /// these and of `name`, the file that it is for.
+  llvm::Expected<std::string> serialize(StringRef name) const;
+  /// Parses the result of `serialize`. Fails if the bytes are damaged, or for a
+  /// file of another name.
+  static llvm::Expected<Executable> parse(StringRef name, StringRef bytes);
 };
 
-/// Returns an archive whose last member is the SHA-256 of everything before it.
+/// Returns an archive whose last member is the SHA-256 of `name`, the file that
+/// it is for, and of everything before it.
 llvm::Expected<std::string>
-writeSealedArchive(ArrayRef<std::pair<std::string, StringRef>> members);
+writeSealedArchive(StringRef name,
+                   ArrayRef<std::pair<std::string, StringRef>> members);
 /// Returns the members of such an archive, which point into `bytes`. Fails if
-/// `bytes` is no such archive or its checksum does not match.
+/// `bytes` is no such archive or its checksum does not match, as that of
+/// another file's does not.
 llvm::Expected<std::vector<std::pair<std::string, StringRef>>>
-readSealedArchive(StringRef bytes);
+readSealedArchive(StringRef name, StringRef bytes);
 
 } // namespace mlir::fp8
 
