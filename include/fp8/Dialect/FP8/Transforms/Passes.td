@@ -280,8 +280,8 @@ def FP8Decide : Pass<"fp8-decide", "::mlir::ModuleOp"> {
     say.
 
     The arguments' marks (`fp8.role`, `fp8.kind`, `fp8.path`) come from the
-    import stage; without them no dot is found to be a linear layer. The recipe
-    comes from `fp8-resolve-recipe`.
+    import stage; a public function none of whose arguments has a role is an
+    error. The recipe comes from `fp8-resolve-recipe`.
 
     Example: the first dot gets the verdict `fp8`, the head `high_precision`,
     since a rule keeps it.

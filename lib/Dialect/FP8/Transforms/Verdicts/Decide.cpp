@@ -31,6 +31,22 @@ static void emitVerdictRemark(Operation *dot, VerdictAttr verdict) {
       diag << "; " << note.getValue();
 }
 
+/// Rejects a step that was not imported: without a signature no dot is a linear
+/// layer, and nothing would be quantized.
+static LogicalResult verifyIsImported(func::FuncOp function) {
+  auto hasRole = [&](BlockArgument argument) {
+    return function.getArgAttr(argument.getArgNumber(),
+                               FP8Dialect::kRoleAttrName) != nullptr;
+  };
+  if (!function.isPublic() || function.getArguments().empty() ||
+      llvm::any_of(function.getArguments(), hasRole))
+    return success();
+  return emitError(function.getLoc())
+         << "expected arguments of '" << function.getName()
+         << "' with the attribute '" << FP8Dialect::kRoleAttrName
+         << "' but got none; run fp8-import first";
+}
+
 namespace {
 struct Decide : fp8::impl::FP8DecideBase<Decide> {
   using FP8DecideBase::FP8DecideBase;
@@ -45,6 +61,8 @@ struct Decide : fp8::impl::FP8DecideBase<Decide> {
   }
 
   LogicalResult decide(func::FuncOp function, const Recipe &recipe) {
+    if (failed(verifyIsImported(function)))
+      return failure();
     Decider decider(recipe, function);
     int64_t number = 0;
     for (const DotInfo &info : decider.getLayers().getDots()) {

@@ -359,8 +359,7 @@ FailureOr<DotDecision> Decider::decide(const DotInfo &info) const {
   case DotRole::Other:
     decision.reason = info.why;
     if (!layers.hasParameters())
-      decision.reason += " (no argument is marked as a parameter; expected the "
-                         "marks of fp8-import)";
+      decision.reason += " (no argument is a parameter)";
     return decision;
   default:
     return decideLayer(info, std::move(decision));

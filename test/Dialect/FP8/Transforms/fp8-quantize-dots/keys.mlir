@@ -1,7 +1,7 @@
 // RUN: split-file %s %t
 // RUN: fp8-opt %t/step.mlir --fp8-resolve-recipe=recipe=%t/recipe.yaml --fp8-decide --fp8-quantize-dots --fp8-compute-types --fp8-drop-verdicts | FileCheck %t/step.mlir
 // RUN: fp8-opt %t/step.mlir --fp8-resolve-recipe=recipe=%t/recipe.yaml --fp8-decide=emit-remarks --verify-diagnostics -o /dev/null
-// RUN: fp8-opt %t/unmarked.mlir --fp8-resolve-recipe --fp8-decide=emit-remarks --verify-diagnostics -o /dev/null
+// RUN: fp8-opt %t/data.mlir --fp8-resolve-recipe --fp8-decide=emit-remarks --verify-diagnostics -o /dev/null
 
 // Every key of a recipe is seen in the IR.
 
@@ -30,9 +30,9 @@ func.func @main(
       : (tensor<6x8xf32>, tensor<6x16xf32>) -> tensor<8x16xf32>
   return %1, %0 : tensor<8x16xf32>, tensor<6x8xf32>
 }
-//--- unmarked.mlir
-func.func @main(%w: tensor<16x8xf32>, %x: tensor<6x16xf32>) -> tensor<6x8xf32> {
-  // expected-remark @+1 {{no argument is marked as a parameter; expected the marks of fp8-import}}
+//--- data.mlir
+func.func @main(%w: tensor<16x8xf32> {fp8.role = "batch"}, %x: tensor<6x16xf32> {fp8.role = "batch"}) -> tensor<6x8xf32> {
+  // expected-remark @+1 {{(no argument is a parameter)}}
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
       : (tensor<6x16xf32>, tensor<16x8xf32>) -> tensor<6x8xf32>
   return %0 : tensor<6x8xf32>
