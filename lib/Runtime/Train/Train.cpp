@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 using json = nlohmann::json;
 
@@ -29,23 +30,36 @@ char *Trainer::batch(size_t i) {
   return whole.get();
 }
 
-/// Writes the batch of step number `at`, the next one.
-void Trainer::feed(int64_t at) {
+/// Writes the batch of step number `at`: text of the batch of this number, and
+/// rows of arrays from `rows` on. Returns the position behind these.
+RowPosition Trainer::storeBatch(int64_t at, int64_t number, RowPosition rows) {
   // The number of a batch does not depend on the rank that takes it.
   int64_t before = batchesPerStep() == 1 ? 0 : rank();
   for (int64_t row = 0; row < text.rows; ++row)
-    storeWindow(trainingData->trainingWindow(position.seed,
-                                             position.batches + before, row),
-                text, fed, row, batch(text.input),
-                text.target >= 0 ? batch(text.target) : nullptr);
-  rowsAfterBatch = position.rows;
-  arrays.skip(rowsAfterBatch, before);
-  arrays.store(rowsAfterBatch, at, [&](size_t i) { return batch(i); });
-  arrays.skip(rowsAfterBatch, batchesPerStep() - before - 1);
+    storeWindow(
+        trainingData->trainingWindow(position.seed, number + before, row), text,
+        fed, row, batch(text.input),
+        text.target >= 0 ? batch(text.target) : nullptr);
+  arrays.skip(rows, before);
+  arrays.store(rows, at, [&](size_t i) { return batch(i); });
+  arrays.skip(rows, batchesPerStep() - before - 1);
   for (const auto &[i, whole] : sharedBatch)
     step->setWhole(i, {whole.get()});
   setKeys(at);
+  return rows;
+}
+
+/// Writes the batch of the next step.
+void Trainer::feed() {
+  rowsAfterBatch = storeBatch(position.step, position.batches, position.rows);
   isFed = true;
+}
+
+/// Writes the batch of the last step again, in the place of the next one.
+void Trainer::feedAgain() {
+  isFed = false;
+  storeBatch(position.step - 1, position.batches - batchesPerStep(),
+             rowsOfBatch);
 }
 
 /// Sets the keys that the step does not return: those of step number `at`, or
@@ -64,7 +78,7 @@ void Trainer::feedAhead() {
   if (!step->isAsynchronous() || position.step >= options.steps)
     return;
   try {
-    feed(position.step);
+    feed();
     step->stage();
   } catch (const Error &error) {
     feedFailure = error;
@@ -80,7 +94,7 @@ void Trainer::runStep() {
     step->timeline->endStep();
   ++position.step;
   position.batches += batchesPerStep();
-  position.rows = rowsAfterBatch;
+  rowsOfBatch = std::exchange(position.rows, rowsAfterBatch);
   isFed = false;
   summary.last_step = position.step;
 }
@@ -220,7 +234,7 @@ void Trainer::loop() {
     if (feedFailure)
       throw Error(*feedFailure);
     if (!isFed)
-      feed(position.step);
+      feed();
     keepState();
     Clock::time_point start = Clock::now();
     runStep();

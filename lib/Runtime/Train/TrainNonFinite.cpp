@@ -99,12 +99,14 @@ std::string Trainer::firstNonFiniteText() {
   return text;
 }
 
-/// Describes the first value that is not finite in the batch of the last step;
-/// nothing if the next one is in its place. It need not be the cause: masks may
-/// have infinite values.
+/// Describes the first value that is not finite in the batch of the last step.
+/// It need not be the cause: masks may have infinite values.
 std::string Trainer::nonFiniteBatchText() {
+  // A GPU may have the next batch already.
+  if (step->isAsynchronous())
+    feedAgain();
   std::string text;
-  for (size_t i = 0; i < arguments().size() && !isFed && text.empty(); ++i)
+  for (size_t i = 0; i < arguments().size() && text.empty(); ++i)
     if (arguments()[i].role == FP8_ROLE_BATCH)
       text = nonFiniteText(arguments()[i], step->value(i),
                            {0, arguments()[i].type.bytes()});

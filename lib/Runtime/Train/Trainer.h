@@ -82,7 +82,9 @@ private:
   void trainAndSave();
   void loop();
   char *batch(size_t argument);
-  void feed(int64_t step);
+  RowPosition storeBatch(int64_t at, int64_t number, RowPosition rows);
+  void feed();
+  void feedAgain();
   void setKeys(std::optional<int64_t> step);
   void feedAhead();
   void runStep();
@@ -166,10 +168,10 @@ private:
 
   ScalarResults scalars;
   CheckpointInfo position;
-  /// Whether the next step has its batch; the position after it; or why it has
-  /// none.
+  /// Whether the next step has its batch; the position after it, and before
+  /// that of the last step; or why it has none.
   bool isFed = false;
-  RowPosition rowsAfterBatch;
+  RowPosition rowsAfterBatch, rowsOfBatch;
   std::optional<Error> feedFailure;
   std::string checkpoint; // path of the last one
   int64_t savedStep = -1;
