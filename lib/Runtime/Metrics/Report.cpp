@@ -247,10 +247,10 @@ void Report::readBack(int64_t lastStep) {
     log.push_back(std::move(row));
 }
 
-void Report::open(int64_t lastStep) {
-  log.clear();
-  if (lastStep >= 0 && !directory.empty())
-    readBack(lastStep);
+/// Writes both logs with all rows, and leaves them open for more.
+void Report::writeAll() {
+  if (directory.empty())
+    return;
   std::string table;
   for (const char *name : fixedColumns)
     table += (table.empty() ? "" : ",") + std::string(name);
@@ -264,19 +264,32 @@ void Report::open(int64_t lastStep) {
     table += csvLine(row);
     jsonText += jsonLine(row);
   }
-  if (directory.empty())
-    return;
-  auto begin = [&](const char *name, const std::string &text) {
+  auto begin = [&](std::FILE *&file, const char *name,
+                   const std::string &text) {
     std::string path = directory + "/" + name;
+    if (file)
+      std::fclose(std::exchange(file, nullptr));
     writeFileAtomically(path, text);
-    std::FILE *file = std::fopen(path.c_str(), "ae");
+    file = std::fopen(path.c_str(), "ae");
     if (!file)
       throw Error(FP8_ERROR_IO,
                   str("cannot write '", path, "': ", errnoText(errno)));
-    return file;
   };
-  csv = begin("log.csv", table);
-  jsonl = begin("log.jsonl", jsonText);
+  begin(csv, "log.csv", table);
+  begin(jsonl, "log.jsonl", jsonText);
+}
+
+void Report::open(int64_t lastStep) {
+  log.clear();
+  if (lastStep >= 0 && !directory.empty())
+    readBack(lastStep);
+  writeAll();
+}
+
+void Report::restore(const LogRow &row) {
+  if (log.empty() || log.back().step < row.step)
+    log.push_back(row);
+  writeAll();
 }
 
 void Report::append(const LogRow &row) {

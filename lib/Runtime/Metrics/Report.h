@@ -42,6 +42,9 @@ public:
   /// that a stopped run logged beyond its last checkpoint are dropped.
   void open(int64_t lastStep);
   void append(const LogRow &row);
+  /// Writes the logs again, with the last row, after a failure in the course of
+  /// its step: they may lack it, or have a part of it.
+  void restore(const LogRow &row);
   void writePicture() const;
   const std::vector<LogRow> &rows() const { return log; }
 
@@ -49,6 +52,7 @@ private:
   std::string csvLine(const LogRow &row) const;
   std::string jsonLine(const LogRow &row) const;
   void readBack(int64_t lastStep);
+  void writeAll();
   std::optional<LogRow> readJson(const std::string &line);
   std::optional<LogRow> readCells(const std::vector<std::string> &columns,
                                   const std::vector<std::string> &cells);

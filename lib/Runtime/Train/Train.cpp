@@ -112,6 +112,7 @@ LogRow Trainer::readRow(Clock::time_point start) {
     total += stepSeconds[i];
   LogRow row;
   row.step = position.step;
+  row.seconds = secondsBefore + secondsSince(beginTime);
   row.loss = values.front();
   row.tokensPerSecond = summary.tokens_per_step * count / std::max(total, 1e-9);
   row.metrics.assign(values.begin() + 1, values.end());
@@ -239,7 +240,7 @@ void Trainer::loop() {
     Clock::time_point start = Clock::now();
     runStep();
     feedAhead();
-    LogRow row = readRow(start);
+    LogRow &row = lastRow = readRow(start);
     isEnding = isInterruptedAnywhere();
     bool isTaken = heedAlarms(row);
     bool isLast = position.step == options.steps || stopReason;

@@ -197,6 +197,7 @@ std::string Trainer::saveAfter(const Error &error) {
       throw error;
     checkStateFinite();
     writeState(/*isAlone=*/true);
+    report->restore(lastRow);
     return message + str("; step ", position.step, " is saved in ", checkpoint);
   } catch (const Error &) {
     return message + (checkpoint.empty()

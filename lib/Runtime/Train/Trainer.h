@@ -187,7 +187,7 @@ private:
   fp8_limits limits = {}; // of the machine, if a profile is compared with them
   std::string lossUnit;   // "" if unknown
   std::vector<std::string> metricLabels, evalLabels; // short, for people
-  LogRow lastEvaluated;
+  LogRow lastRow, lastEvaluated;
   double secondsBefore = 0; // of the run that this one resumes
   Clock::time_point beginTime, lastProgress;
 };

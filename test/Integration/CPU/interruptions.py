@@ -107,6 +107,21 @@ def file_size_limit(f):
 
 
 @case
+def trace_that_does_not_fit(f):
+    """The step that is saved then has its row in the logs, though the trace is written before them."""
+    f.export("small", 64, w=(64, 64), v=(64, 64))
+    limited = ["sh", "-c", 'ulimit -f 128 && exec "$@"', "sh"]
+    quantized = "forward={activation: {format: f8E4M3FN}, weight: {format: f8E4M3FN}}"
+    result = t.run([*limited, *f.command("traced", "--trace", "--set", quantized, steps=1000, model="small")], check=False)
+    check_failure(result, "cannot write", "trace.jsonl", "File too large", "is saved in")
+    saved = steps_of(f.path("traced"))[-1]
+    assert f"step {saved} is saved in" in result.stderr, result.stderr
+    for name in ("log.jsonl", "log.csv"):
+        lines = (f.path("traced") / name).read_text().splitlines()
+        assert len(lines) == saved + (name == "log.csv"), f"expected rows of {saved} steps but got {len(lines)} lines in {name}"
+
+
+@case
 def full_disk(f):
     """A file system of 4 MB, on which three checkpoints fit."""
     script = 'mount -t tmpfs -o size=4m none "$0" && "$@"; code=$?; cp -r "$0" "$0-kept"; exit $code'
