@@ -287,7 +287,7 @@ void Report::open(int64_t lastStep) {
 }
 
 void Report::restore(const LogRow &row) {
-  if (log.empty() || log.back().step < row.step)
+  if (row.step > (log.empty() ? 0 : log.back().step))
     log.push_back(row);
   writeAll();
 }
