@@ -662,8 +662,7 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
                   const std::optional<std::string> &eval,
                   const std::optional<std::string> &exportFormat,
                   const std::optional<std::string> &lossReduction,
-                  bool dataParallel, int zero, bool globalAmax,
-                  int globalBatch,
+                  bool dataParallel, int zero, bool globalAmax, int globalBatch,
                   bool failOnFallback, bool trace, bool cache, int threads,
                   int runThreads) {
   std::vector<const char *> setTexts = pointersTo(set),
@@ -841,9 +840,8 @@ NB_MODULE(_native, m) {
         "dump_directory"_a = nb::none(), "eval"_a = nb::none(),
         "export_format"_a = nb::none(), "loss_reduction"_a = nb::none(),
         "data_parallel"_a = false, "zero"_a = 0, "global_amax"_a = false,
-        "global_batch"_a = 0,
-        "fail_on_fallback"_a = false, "trace"_a = false, "cache"_a = true,
-        "threads"_a = 0, "run_threads"_a = 0);
+        "global_batch"_a = 0, "fail_on_fallback"_a = false, "trace"_a = false,
+        "cache"_a = true, "threads"_a = 0, "run_threads"_a = 0);
   m.def("run_passes", &runPasses, "module"_a, "pipeline"_a,
         "locations"_a = false);
   m.def("version", [] { return std::string(fp8_compiler_version()); });

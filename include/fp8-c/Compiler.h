@@ -58,8 +58,8 @@ typedef struct fp8_compile_options {
   /* 1: the step runs on several ranks, each with its own rows of the batch
      (fp8-run --data-parallel). The options below concern such steps alone. */
   int32_t data_parallel;
-  int32_t zero;        /* 1: masters and moments are dealt to the ranks      */
-  int32_t global_amax; /* 1: current scales follow from all ranks' amaxes    */
+  int32_t zero;         /* 1: masters and moments are dealt to the ranks      */
+  int32_t global_amax;  /* 1: current scales follow from all ranks' amaxes    */
   int32_t global_batch; /* the number of ranks that share the batch of the step;
                            0: each rank has a batch of that size             */
   const char *loss_reduction; /* mean or sum, needed if it cannot be proved */

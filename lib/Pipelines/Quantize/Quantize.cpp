@@ -80,9 +80,9 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
   // alike on all ranks.
   if (options.dataParallel || options.zero > 0 || options.globalAmax ||
       options.globalBatch > 0 || !options.lossReduction.empty())
-    pm.addPass(createFP8DataParallel({options.lossReduction, options.zero,
-                                      options.globalAmax,
-                                      options.globalBatch}));
+    pm.addPass(
+        createFP8DataParallel({options.lossReduction, options.zero,
+                               options.globalAmax, options.globalBatch}));
   // A rank may have a single row, so that sums over it are none.
   if (options.globalBatch > 0)
     pm.nest<func::FuncOp>().addPass(stablehlo::createSimplify());

@@ -15,10 +15,9 @@
 using namespace fp8::rt;
 
 bool fp8_step::hasParts() const {
-  return std::any_of(executable.arguments.begin(), executable.arguments.end(),
-                     [](const TensorInfo &info) {
-                       return info.isPartOfState();
-                     });
+  return std::any_of(
+      executable.arguments.begin(), executable.arguments.end(),
+      [](const TensorInfo &info) { return info.isPartOfState(); });
 }
 
 void fp8_step::checkNumRanks() const {
