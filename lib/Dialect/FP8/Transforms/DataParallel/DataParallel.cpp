@@ -191,7 +191,7 @@ void DataParallelism::gatherFor(Operation *op) {
   };
   bool isDot = isa<stablehlo::DotGeneralOp>(op);
   for (OpOperand &operand : llvm::reverse(op->getOpOperands())) {
-    if (!hasRows(operand.get()))
+    if (!hasRows(operand.get()) || isOutput(operand))
       continue;
     auto all = stablehlo::ReshapeOp::create(
         builder, op->getLoc(), operand.get().getType(), operand.get());

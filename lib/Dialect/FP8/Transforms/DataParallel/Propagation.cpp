@@ -465,18 +465,23 @@ LogicalResult Propagation::visitGenerator(stablehlo::RngBitGeneratorOp op) {
 // The walk
 //===----------------------------------------------------------------------===//
 
+bool fp8::isOutput(OpOperand &operand) {
+  auto end = dyn_cast<func::ReturnOp>(operand.getOwner());
+  if (!end)
+    return false;
+  auto kind =
+      end->getParentOfType<func::FuncOp>().getResultAttrOfType<StringAttr>(
+          operand.getOperandNumber(), FP8Dialect::kKindAttrName);
+  return kind && kind.getValue() == stringifyEnum(ResultKind::Output);
+}
+
 LogicalResult Propagation::visitReturn(func::ReturnOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
     if (Layout layout = layoutOf(operand.get()); layout.is(Kind::Rows)) {
-      unsigned index = operand.getOperandNumber();
-      auto kind = func.getResultAttrOfType<StringAttr>(
-          index, FP8Dialect::kKindAttrName);
-      // (Each rank returns what it has computed from its own rows.)
-      if (kind && kind.getValue() == stringifyEnum(ResultKind::Output) &&
-          !layout.turn)
+      if (isOutput(operand) && !layout.turn)
         continue;
       auto path = func.getResultAttrOfType<StringAttr>(
-          index, FP8Dialect::kPathAttrName);
+          operand.getOperandNumber(), FP8Dialect::kPathAttrName);
       return emitRowError(op, "the result '" +
                                   (path ? path.getValue() : StringRef("?")) +
                                   "' is another one for every row");

@@ -17,6 +17,10 @@ namespace mlir::fp8 {
 /// the maximum and `and` the minimum.
 std::optional<Reduction> extremeOf(Operation *op);
 
+/// Whether an operand is returned as an output of the step: neither state nor a
+/// metric. Each rank returns what it has computed from its own rows.
+bool isOutput(OpOperand &operand);
+
 /// Computes the layouts of all values of a function from those of its
 /// arguments. Collects the partial values that an op needs whole, because it is
 /// not linear in them. An op that cannot be computed row by row is an error.
