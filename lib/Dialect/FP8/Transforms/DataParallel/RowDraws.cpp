@@ -68,7 +68,7 @@ RowDraws::Class RowDraws::classifyOp(OpResult result, ArrayRef<RowDim> rows) {
       return Class::Other;
     }
   if (position == 0)
-    return Class::Random;
+    return random > 0 ? Class::Random : Class::Same;
   // A round of threefry mixes its two words, one of which counts. Random bits
   // stay random, whatever is added to them.
   if (isUnsigned(result) &&

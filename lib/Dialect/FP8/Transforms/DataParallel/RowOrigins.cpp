@@ -240,6 +240,7 @@ private:
   }
   bool checkCarry(stablehlo::WhileOp loop, unsigned index, const RowDim &row);
   bool checkScatter(stablehlo::ScatterOp op, const RowDim &row);
+  bool checkOrigins(OpResult result, const RowDim &row);
 
   llvm::DenseSet<std::tuple<Value, int64_t, int64_t, int64_t>> assumed;
 };
@@ -258,11 +259,18 @@ bool SameForRows::checkScatter(stablehlo::ScatterOp op, const RowDim &row) {
     return false;
   auto window = positionIn(windowDimsOf(op), row.dim);
   if (!window)
-    return false;
+    return checkOrigins(op->getResult(0), row);
   Value target = op.getInputs()[0], updates = op.getUpdates()[0];
   int64_t dim = op.getScatterDimensionNumbers().getUpdateWindowDims()[*window];
   return shapeOf(target)[row.dim] == shapeOf(updates)[dim] &&
          check(target, row) && check(updates, {dim, row.outer, row.size});
+}
+
+bool SameForRows::checkOrigins(OpResult result, const RowDim &row) {
+  auto origins = findRowOrigins(result, row);
+  return origins && llvm::all_of(*origins, [&](const RowOrigin &origin) {
+           return checkAll(origin.operand->get(), origin.rows);
+         });
 }
 
 bool SameForRows::check(Value value, const RowDim &row) {
@@ -288,10 +296,7 @@ bool SameForRows::check(Value value, const RowDim &row) {
       Operation *end = region.front().getTerminator();
       return check(end->getOperand(result.getResultNumber()), row);
     });
-  auto origins = findRowOrigins(result, row);
-  return origins && llvm::all_of(*origins, [&](const RowOrigin &origin) {
-           return checkAll(origin.operand->get(), origin.rows);
-         });
+  return checkOrigins(result, row);
 }
 
 bool fp8::isSameForRows(Value value, ArrayRef<RowDim> rows) {

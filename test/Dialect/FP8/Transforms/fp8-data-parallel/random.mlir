@@ -159,3 +159,33 @@ func.func public @stack(
   %new = stablehlo.subtract %w, %loss : tensor<f32>
   return %new, %loss : tensor<f32>, tensor<f32>
 }
+
+// -----
+
+// A one-hot row of each example, at the same place: no random number.
+// CHECK-LABEL: func.func public @same_label
+// CHECK-NOT: fp8.row_iota
+// CHECK: fp8.all_reduce mean
+func.func public @same_label(
+    %w: tensor<f32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<4x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<f32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %four = stablehlo.constant dense<4.0> : tensor<f32>
+  %zeros = stablehlo.constant dense<0.0> : tensor<4x8xf32>
+  %first = stablehlo.constant dense<0> : tensor<4x1x1xi32>
+  %ones = stablehlo.constant dense<1.0> : tensor<4x1xf32>
+  %hot = "stablehlo.scatter"(%zeros, %first, %ones) <{
+    scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [1], input_batching_dims = [0], scatter_indices_batching_dims = [0],
+      scatter_dims_to_operand_dims = [1], index_vector_dim = 2>, indices_are_sorted = false, unique_indices = false}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<4x8xf32>, tensor<4x1x1xi32>, tensor<4x1xf32>) -> tensor<4x8xf32>
+  %y = stablehlo.multiply %x, %hot : tensor<4x8xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<4x8xf32>, tensor<f32>) -> tensor<f32>
+  %loss = stablehlo.divide %s, %four : tensor<f32>
+  %new = stablehlo.subtract %w, %loss : tensor<f32>
+  return %new, %loss : tensor<f32>, tensor<f32>
+}
