@@ -108,6 +108,20 @@ def shared(folder, options):
         (folder / f"shared-{group.rank}.json").write_text(json.dumps(losses))
 
 
+def jitted(folder, options):
+    """As `shared`, of a jit that splits the rows of its batch over two devices."""
+    jax.config.update("jax_num_cpu_devices", 2)
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("rows",))
+    whole, rows = (jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes)) for axes in ((), ("rows",)))
+    with fp8.Group() as group:
+        step = jax.jit(steps.tupled, in_shardings=(whole, rows))
+        step8, state, losses = fp8.compile(step, steps.state(), batch(0), recipe="none", group=group, threads=1), steps.state(), []
+        for number in range(STEPS):
+            state, metrics = step8(state, batch(number))
+            losses.append(float(metrics["loss"]))
+        (folder / f"jitted-{group.rank}.json").write_text(json.dumps(losses))
+
+
 def continued(folder, options):
     """Takes a step from each checkpoint, on any number of ranks."""
     with fp8.Group() as group:
@@ -294,8 +308,10 @@ class SameBits(Case):
         with self.assertRaisesRegex(ValueError, "expected 2 ranks, which the step was written for, but got 1"):
             alone(steps.state(), batch(0))
         self.by_mpi(self.program("shared"))
+        self.by_mpi(self.program("jitted"))
         lines = [json.loads(line)["loss"] for line in (self.folder / "run" / "log.jsonl").read_text().splitlines()]
-        for losses in (*(json.loads((self.folder / f"shared-{rank}.json").read_text()) for rank in (0, 1)), lines):
+        of_ranks = [json.loads((self.folder / f"{name}-{rank}.json").read_text()) for name in ("shared", "jitted") for rank in (0, 1)]
+        for losses in (*of_ranks, lines):
             np.testing.assert_allclose(losses, want, rtol=1e-6)
 
     def test_state_dealt_to_the_ranks(self):
