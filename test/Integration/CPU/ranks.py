@@ -562,16 +562,17 @@ class Fixture:
         self.keys, self.sliced = list(case.batch), case.sliced
         return folder
 
-    def files(self, folder, ranks, options=()):
+    def files(self, folder, ranks):
         """Returns the files of the step and of the rows of one of `ranks` ranks."""
-        shared = "--global-batch" in options
-        rows = BATCH * 2 // (1 if shared else ranks)
-        # (The micro-batches of a rank that shares a batch are slices of its own rows.)
-        order = BATCH if shared and self.sliced else rows
-        return folder / f"step{rows}.mlir", folder / f"rows{order}.safetensors"
+        rows = BATCH * 2 // ranks
+        return folder / f"step{rows}.mlir", folder / f"rows{rows}.safetensors"
 
     def command(self, folder, ranks, recipe, out, *options, steps=STEPS):
-        step, rows = self.files(folder, ranks, options)
+        shared = "--global-batch" in options
+        step, rows = self.files(folder, 1 if shared else ranks)
+        if shared and self.sliced:
+            # The micro-batches of a rank are slices of its own rows.
+            rows = folder / f"rows{BATCH}.safetensors"
         feeds = [part for key in self.keys for part in ("--batch", f"batch['{key}']={rows}:{key}")]
         return [self.fp8_run, step, "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
                 "--steps", steps, "--threads", 1, "--out", out, *options, *t.quick_options]  # fmt: skip
