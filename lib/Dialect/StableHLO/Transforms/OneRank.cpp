@@ -285,13 +285,9 @@ Value ManualComputationLowering::cut(const Sharding &sharding, Value whole,
       builder.getDenseI64ArrayAttr(part.getShape()));
   auto type = cast<RankedTensorType>(whole.getType());
   auto tableType = RankedTensorType::get({devices, rank}, builder.getI64Type());
-  NamedAttribute attributes[] = {
-      builder.getNamedAttr(stablehlo::kPartWholeName,
-                           builder.getDenseI64ArrayAttr(type.getShape())),
-      builder.getNamedAttr(stablehlo::kPartOffsetsName,
-                           DenseIntElementsAttr::get(tableType, table))};
   slice->setAttr(stablehlo::kPartAttrName,
-                 builder.getDictionaryAttr(attributes));
+                 stablehlo::makePart(type.getShape(), DenseIntElementsAttr::get(
+                                                          tableType, table)));
   return slice;
 }
 

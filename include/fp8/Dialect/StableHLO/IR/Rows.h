@@ -3,7 +3,7 @@
 #ifndef FP8_DIALECT_STABLEHLO_IR_ROWS_H
 #define FP8_DIALECT_STABLEHLO_IR_ROWS_H
 
-#include "llvm/ADT/StringRef.h"
+#include "mlir/IR/Builders.h"
 
 namespace mlir::stablehlo {
 
@@ -18,6 +18,16 @@ inline constexpr llvm::StringLiteral kRowsAttrName = "stablehlo.rows";
 inline constexpr llvm::StringLiteral kPartAttrName = "stablehlo.part";
 inline constexpr llvm::StringLiteral kPartWholeName = "whole";
 inline constexpr llvm::StringLiteral kPartOffsetsName = "offsets";
+
+/// Makes that dictionary.
+inline DictionaryAttr makePart(ArrayRef<int64_t> whole,
+                               DenseIntElementsAttr offsets) {
+  Builder builder(offsets.getContext());
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr(kPartWholeName,
+                            builder.getDenseI64ArrayAttr(whole)),
+       builder.getNamedAttr(kPartOffsetsName, offsets)});
+}
 
 /// On a step that was in shard_map: the number of devices that it was written
 /// for.

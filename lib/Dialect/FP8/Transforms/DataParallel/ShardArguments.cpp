@@ -20,21 +20,17 @@ bool fp8::isShardMapStep(func::FuncOp func) {
              .wasInterrupted();
 }
 
-/// Gathers the rows of all ranks.
-static Value gatherRows(BlockArgument rows, RankedTensorType whole,
-                        StringRef path) {
-  auto builder = OpBuilder::atBlockBegin(rows.getOwner());
-  int64_t devices =
-      whole.getDimSize(0) / cast<ShapedType>(rows.getType()).getDimSize(0);
-  auto ranks = llvm::to_vector(llvm::seq<int64_t>(0, devices));
+Value fp8::gatherFromRanks(OpBuilder &builder, Value part, int64_t ranks,
+                           const Twine &label) {
+  auto members = llvm::to_vector(llvm::seq<int64_t>(0, ranks));
   auto group = DenseIntElementsAttr::get(
-      RankedTensorType::get({1, devices}, builder.getI64Type()), ranks);
-  SmallVector<int64_t> shape(cast<ShapedType>(rows.getType()).getShape());
-  shape.insert(shape.begin(), devices);
-  Value parts = ExchangeOp::create(
-      builder, rows.getLoc(), whole.clone(shape), ExchangeKind::Gather, rows,
-      group, builder.getStringAttr(("rows of " + path).str()));
-  return stablehlo::ReshapeOp::create(builder, rows.getLoc(), whole, parts);
+      RankedTensorType::get({1, ranks}, builder.getI64Type()), members);
+  auto type = cast<RankedTensorType>(part.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.insert(shape.begin(), ranks);
+  return ExchangeOp::create(builder, part.getLoc(), type.clone(shape),
+                            ExchangeKind::Gather, part, group,
+                            builder.getStringAttr(label));
 }
 
 /// Gives each rank only its own rows of an argument. Ops that read rows of
@@ -66,7 +62,10 @@ static LogicalResult shardBatch(func::FuncOp func, const SignatureArg &arg,
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : rows.getUses())
     uses.push_back(&use);
-  Value all = gatherRows(rows, whole, arg.path);
+  auto builder = OpBuilder::atBlockBegin(rows.getOwner());
+  Value parts = gatherFromRanks(builder, rows, devices, "rows of " + arg.path);
+  Value all =
+      stablehlo::ReshapeOp::create(builder, rows.getLoc(), whole, parts);
   for (OpOperand *use : uses)
     use->set(all);
   return success();

@@ -12,6 +12,10 @@ namespace mlir::fp8 {
 /// of one rank.
 bool isShardMapStep(func::FuncOp func);
 
+/// Returns the parts of all ranks, along a new leading dimension.
+Value gatherFromRanks(OpBuilder &builder, Value part, int64_t ranks,
+                      const Twine &label);
+
 /// Changes arguments to what a rank has of them: rows of the batch, and parts
 /// of the state or all of it.
 LogicalResult shardArguments(func::FuncOp func, const Signature &signature,

@@ -10,6 +10,9 @@
 
 #include "ShareBatch.h"
 
+#include "ShardArguments.h"
+
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
@@ -143,15 +146,6 @@ SmallVector<int64_t> BatchSharing::divide(ArrayRef<int64_t> values,
 // Attributes that count rows
 //===----------------------------------------------------------------------===//
 
-/// Makes a constant of the type of another integer.
-static Value integerLike(OpBuilder &builder, Value other, int64_t value) {
-  auto type = cast<RankedTensorType>(other.getType());
-  return stablehlo::ConstantOp::create(
-      builder, other.getLoc(),
-      DenseElementsAttr::get(
-          type, builder.getIntegerAttr(type.getElementType(), value)));
-}
-
 /// (A slice along the rows takes micro-batches: those of a rank begin at a part
 /// of what those of all ranks begin at.)
 void BatchSharing::shareSlice(stablehlo::SliceOp op) {
@@ -175,8 +169,9 @@ void BatchSharing::shareDynamicSlice(stablehlo::DynamicSliceOp op) {
   if (takesAll)
     return;
   OpBuilder builder(op);
-  start.set(stablehlo::DivOp::create(builder, op.getLoc(), start.get(),
-                                     integerLike(builder, start.get(), ranks)));
+  Value by = stablehlo::integerConstant(builder, op.getLoc(),
+                                        start.get().getType(), ranks);
+  start.set(stablehlo::DivOp::create(builder, op.getLoc(), start.get(), by));
 }
 
 void BatchSharing::shareUpdate(stablehlo::DynamicUpdateSliceOp op) {
@@ -195,10 +190,10 @@ void BatchSharing::shareTurn(Value stack, int64_t dim, OpOperand &start) {
   if (slot->scale * stablehlo::matchCountedLoop(loop)->step > 0)
     return;
   OpBuilder builder(start.getOwner());
-  int64_t others = slot->count - slot->count / ranks;
-  start.set(stablehlo::SubtractOp::create(
-      builder, start.getOwner()->getLoc(), start.get(),
-      integerLike(builder, start.get(), others)));
+  Location loc = start.getOwner()->getLoc();
+  Value others = stablehlo::integerConstant(builder, loc, start.get().getType(),
+                                            slot->count - slot->count / ranks);
+  start.set(stablehlo::SubtractOp::create(builder, loc, start.get(), others));
 }
 
 /// Makes a loop that takes the rows one by one end when those of a rank have
@@ -207,10 +202,12 @@ void BatchSharing::shareLoop(stablehlo::WhileOp loop) {
   stablehlo::CountedLoop counted = *stablehlo::matchCountedLoop(loop);
   Block &cond = loop.getCond().front();
   auto builder = OpBuilder::atBlockTerminator(&cond);
+  Location loc = loop.getLoc();
   Value counter = cond.getArgument(counted.counter);
-  int64_t end = counted.lower + counted.trips / ranks * counted.step;
-  Value more = stablehlo::CompareOp::create(builder, loop.getLoc(), counter,
-                                            integerLike(builder, counter, end),
+  Value end = stablehlo::integerConstant(builder, loc, counter.getType(),
+                                         counted.lower + counted.trips / ranks *
+                                                             counted.step);
+  Value more = stablehlo::CompareOp::create(builder, loc, counter, end,
                                             stablehlo::ComparisonDirection::NE);
   cond.getTerminator()->setOperand(0, more);
 }
@@ -276,7 +273,8 @@ Value BatchSharing::sliceRows(OpBuilder &builder, Value value,
         builder, loc,
         RowIotaOp::create(builder, loc, scalar.clone({1}), /*dim=*/0), {});
     starts[row.dim + 1] = stablehlo::MulOp::create(
-        builder, loc, rank, integerLike(builder, rank, size));
+        builder, loc, rank,
+        stablehlo::integerConstant(builder, loc, scalar, size));
   }
   Value part = stablehlo::DynamicSliceOp::create(
       builder, loc, type.clone(shape), repeated, starts,
@@ -289,21 +287,14 @@ void BatchSharing::gatherRows(Operation *reshape, const RowDim &row) {
   Value rows = reshape->getOperand(0);
   Location loc = reshape->getLoc();
   OpBuilder builder(reshape);
-  SmallVector<int64_t> shape = splitRepetitions(rows, row);
-  rows = makeReshape(builder, loc, rows, shape);
-  auto type = cast<RankedTensorType>(rows.getType());
-  shape.insert(shape.begin(), ranks);
-  auto members = llvm::to_vector(llvm::seq<int64_t>(0, ranks));
-  auto group = DenseIntElementsAttr::get(
-      RankedTensorType::get({1, ranks}, builder.getI64Type()), members);
-  Value all = ExchangeOp::create(builder, loc, type.clone(shape),
-                                 ExchangeKind::Gather, rows, group,
-                                 builder.getStringAttr("rows of all ranks"));
+  rows = makeReshape(builder, loc, rows, splitRepetitions(rows, row));
+  Value all = gatherFromRanks(builder, rows, ranks, "rows of all ranks");
   // The ranks move to the dimension of the rows.
-  auto order = llvm::to_vector(llvm::seq<int64_t>(1, shape.size()));
+  auto type = cast<RankedTensorType>(all.getType());
+  auto order = llvm::to_vector(llvm::seq<int64_t>(1, type.getRank()));
   order.insert(order.begin() + row.dim + 1, 0);
   all = stablehlo::TransposeOp::create(
-      builder, loc, type.clone(applyPermutation(shape, order)), all,
+      builder, loc, type.clone(applyPermutation(type.getShape(), order)), all,
       builder.getDenseI64ArrayAttr(order));
   reshape->getResult(0).replaceAllUsesWith(
       makeReshape(builder, loc, all, shapeOf(reshape->getResult(0))));
@@ -395,12 +386,9 @@ DictionaryAttr BatchSharing::describeParts(RankedTensorType whole,
   for (int64_t i = 0; i < ranks; ++i)
     offsets[i * rank + row.dim] = i * rows;
   auto type = RankedTensorType::get({ranks, rank}, builder.getI64Type());
-  return builder.getDictionaryAttr(
-      {builder.getNamedAttr(stablehlo::kPartWholeName,
-                            builder.getDenseI64ArrayAttr(whole.getShape())),
-       builder.getNamedAttr(
-           stablehlo::kPartOffsetsName,
-           DenseIntElementsAttr::get(type, ArrayRef<int64_t>(offsets)))});
+  return stablehlo::makePart(
+      whole.getShape(),
+      DenseIntElementsAttr::get(type, ArrayRef<int64_t>(offsets)));
 }
 
 void BatchSharing::shareTypes() {

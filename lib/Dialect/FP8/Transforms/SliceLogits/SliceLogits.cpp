@@ -8,6 +8,7 @@
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/StableHLO/IR/Constants.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
@@ -87,9 +88,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 static Value makeInteger(OpBuilder &b, Location loc, int64_t value) {
-  auto type = RankedTensorType::get({}, b.getI32Type());
-  return stablehlo::ConstantOp::create(
-      b, loc, DenseElementsAttr::get(type, b.getI32IntegerAttr(value)));
+  return stablehlo::integerConstant(
+      b, loc, RankedTensorType::get({}, b.getI32Type()), value);
 }
 
 /// Returns the permutation that moves dimension `from` to `to`.

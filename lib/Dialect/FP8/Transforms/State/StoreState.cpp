@@ -330,12 +330,8 @@ DictionaryAttr StateStorer::getPartOfTiles(const StoredArray &array) {
   }
   RankedTensorType tiles =
       getQuantizerType(StoredForm::get(array.recipe, array.whole).scaled);
-  return builder.getDictionaryAttr(
-      {builder.getNamedAttr(stablehlo::kPartWholeName,
-                            builder.getDenseI64ArrayAttr(tiles.getShape())),
-       builder.getNamedAttr(
-           stablehlo::kPartOffsetsName,
-           DenseIntElementsAttr::get(offsets.getType(), ofTiles))});
+  return stablehlo::makePart(
+      tiles.getShape(), DenseIntElementsAttr::get(offsets.getType(), ofTiles));
 }
 
 void StateStorer::changeArgument(StoredArray &array) {
