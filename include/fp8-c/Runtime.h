@@ -1107,6 +1107,14 @@ typedef struct fp8_train_summary {
 FP8_CAPI fp8_status fp8_train(const fp8_train_options *options,
                               fp8_train_summary *summary);
 
+/* Reports what fp8_train would report about its files, for programs that have
+   yet to compile the functions, which may be missing: an input that cannot be
+   read; an out_dir that another run writes to or that holds a package; one with
+   an earlier run, with neither resume nor overwrite; one without a checkpoint,
+   with resume. Reads and writes no contents. All ranks that train together call
+   this. */
+FP8_CAPI fp8_status fp8_check_files(const fp8_train_options *options);
+
 /* Evaluates the state of a step on held-out data as fp8_train does, without
    changing it. step: of options->step, or of an executable with the same
    arguments. It uses these options: step, eval, store, load, data_files,

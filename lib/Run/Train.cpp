@@ -35,7 +35,10 @@ public:
   explicit TrainOptions(const RunOptions &run)
       : run(run), batches(run.batches), evalBatches(run.evalBatches),
         data(pointersTo(run.dataFiles)), evalData(pointersTo(run.evalData)),
-        alarms(pointersTo(run.alarms)) {}
+        alarms(pointersTo(run.alarms)) {
+    setInputs();
+    setOutputs();
+  }
 
   /// Takes the functions of the package.
   fp8_status set(const fp8_package *package) {
@@ -46,9 +49,7 @@ public:
       return status;
     exported.directory = run.exportDir.c_str();
     options.export_weights = isExported ? &exported : nullptr;
-    setInputs();
     setSchedule();
-    setOutputs();
     return FP8_OK;
   }
 
@@ -68,6 +69,7 @@ private:
     options.shuffle = run.shuffle;
     options.holdout = run.holdout > 0 ? run.holdout : -1;
     options.seed = run.seed;
+    options.group = run.group;
   }
   void setSchedule() {
     options.steps =
@@ -77,7 +79,6 @@ private:
     options.log_every = run.logEvery;
     options.trace_every = run.traceEvery;
     options.threads = run.threads;
-    options.group = run.group;
   }
   void setOutputs() {
     options.alarms = alarms.data();
@@ -105,6 +106,11 @@ std::string fp8run::findRanksMistake(const RunOptions &run,
     return "";
   return "expected a step that was compiled for several ranks but got one for "
          "a single process: emit the package with --data-parallel";
+}
+
+int fp8run::checkFiles(const RunOptions &run) {
+  TrainOptions given(run);
+  return exitCodeOnRanks(run, fp8_check_files(&given.options));
 }
 
 int fp8run::train(const RunOptions &run, const fp8_package *package) {

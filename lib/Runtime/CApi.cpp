@@ -10,6 +10,7 @@
 #include "Step/ScalarResults.h"
 #include "Step/Step.h"
 #include "Support/Cpu.h"
+#include "Train/RunFiles.h"
 #include "Train/Train.h"
 
 #include <algorithm>
@@ -492,6 +493,10 @@ fp8_status fp8_export_weights(const fp8_train_options *options, fp8_step *step,
     checkThreads(required(options, "options").threads);
     exportState(*options, required(step, "a step"), number);
   });
+}
+
+fp8_status fp8_check_files(const fp8_train_options *options) {
+  return guard([&] { checkFiles(required(options, "options")); });
 }
 
 fp8_status fp8_train(const fp8_train_options *options,

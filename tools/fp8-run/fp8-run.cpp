@@ -11,6 +11,7 @@
 #include "fp8/Binding/PathBinding.h"
 #include "fp8/Codegen/Target.h"
 #include "fp8/Compiler/Cache.h"
+#include "fp8/Compiler/InitialValues.h"
 #include "fp8/Compiler/LoadedExecutable.h"
 #include "fp8/Compiler/Package.h"
 #include "fp8/Compiler/Program.h"
@@ -26,6 +27,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 
 using namespace mlir;
@@ -88,6 +90,8 @@ int train(const Options &flags, MLIRContext &context,
     if (!mistake.empty())
       return usageError(mistake);
   if (int status = ranks.join(run))
+    return status;
+  if (int status = fp8run::checkFiles(run))
     return status;
   if (int status = ranks.waitForFirst())
     return status;
@@ -158,6 +162,21 @@ std::string findStepMistake(const Options &flags, MLIRContext &context) {
   return mistake.empty() ? findTargetMistake(flags, context) : mistake;
 }
 
+/// Reports a module that cannot be read, which is not opened: it may be a pipe.
+llvm::Error checkModules(const Options &flags) {
+  SmallVector<StringRef> files = {flags.stepFile};
+  if (isInitializer(flags.initFile))
+    files.push_back(flags.initFile);
+  if (!flags.evalFile.empty())
+    files.push_back(flags.evalFile);
+  for (StringRef file : files)
+    if (std::error_code code =
+            llvm::sys::fs::access(file, llvm::sys::fs::AccessMode::Exist))
+      return llvm::createStringError("cannot read '" + file +
+                                     "': " + code.message());
+  return llvm::Error::success();
+}
+
 /// Compiles, and does what the command line asks for with the result.
 int compileAndRun(Options &flags, MLIRContext &context,
                   const SignatureOptions &signature) {
@@ -185,6 +204,8 @@ int runCommand(Options &flags, MLIRContext &context) {
   if (std::string mistake = findStepMistake(flags, context); !mistake.empty())
     return usageError(mistake);
   flags.stepFile = flags.files.front();
+  if (llvm::Error error = checkModules(flags))
+    return fail(std::move(error));
   SignatureOptions signature;
   signature.loss = flags.lossPath;
   if (failed(splitPairs(flags.roles, signature.roles)) ||

@@ -831,6 +831,34 @@ TEST_F(Train, EarlierRunIsNotOverwritten) {
   EXPECT_TRUE(exists(out + "/checkpoint-5.safetensors"));
 }
 
+TEST_F(Train, FilesAreCheckedWithoutFunctions) {
+  fp8_train_options all = options;
+  options.step = options.init = options.eval = nullptr;
+  EXPECT_EQ(fp8_check_files(&options), FP8_OK);
+  EXPECT_FALSE(exists(out));
+  options.resume = 1;
+  EXPECT_EQ(fp8_check_files(&options), FP8_ERROR_IO);
+  EXPECT_HAS(fp8_last_error(), "no checkpoint to resume from in '" + out + "'");
+  options = all;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  std::string log = read(out + "/log.csv");
+  EXPECT_EQ(fp8_check_files(&options), FP8_ERROR_IO);
+  EXPECT_HAS(fp8_last_error(), "holds an earlier run");
+  options.overwrite = 1;
+  EXPECT_EQ(fp8_check_files(&options), FP8_OK);
+  EXPECT_EQ(read(out + "/log.csv"), log);
+  std::string missing = dir / "missing";
+  fp8_batch_source source = {"x", missing.c_str(), nullptr, nullptr, nullptr};
+  options.batches = &source;
+  options.num_batches = 1;
+  EXPECT_EQ(fp8_check_files(&options), FP8_ERROR_IO);
+  EXPECT_HAS(fp8_last_error(), "cannot open '" + missing + "'");
+  options.num_batches = 0;
+  files[0] = missing.c_str();
+  EXPECT_EQ(fp8_check_files(&options), FP8_ERROR_IO);
+  EXPECT_EQ(fp8_check_files(nullptr), FP8_ERROR_INVALID);
+}
+
 TEST_F(Train, AMistakeRemovesNoEarlierRun) {
   ASSERT_EQ(run(), FP8_OK) << error;
   std::string log = read(out + "/log.csv"),

@@ -14,6 +14,10 @@ void printReports(const RunOptions &options, const fp8_package *package);
 /// are not to.
 std::string findRanksMistake(const RunOptions &run, const fp8_package *package);
 
+/// Checks the files of a run before its functions are compiled; returns the
+/// exit status.
+int checkFiles(const RunOptions &options);
+
 /// Trains with the functions of a package; returns the exit status.
 int train(const RunOptions &options, const fp8_package *package);
 

@@ -472,15 +472,20 @@ void restoreState(const TensorFile &file, fp8_step &step) {
             [&](size_t i, const char *value) { step.setWhole(i, value); });
 }
 
+void expectCheckpoint(const std::string &directory) {
+  if (!fileExists(directory) || listCheckpoints(directory).empty())
+    throw Error(FP8_ERROR_IO,
+                str("no checkpoint to resume from in '", directory, "'"));
+}
+
 CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
                                 const std::string &fingerprint,
                                 std::string &path, const Warn &warn) {
-  std::vector<CheckpointFile> checkpoints = listCheckpoints(directory);
-  std::optional<Whole> newest = readNewest(checkpoints, warn);
+  expectCheckpoint(directory);
+  std::optional<Whole> newest = readNewest(listCheckpoints(directory), warn);
   if (!newest)
     throw Error(FP8_ERROR_IO,
-                str("no ", checkpoints.empty() ? "" : "valid ",
-                    "checkpoint to resume from in '", directory, "'"));
+                str("no valid checkpoint to resume from in '", directory, "'"));
   std::vector<size_t> indices = savedArguments(step.executable);
   SavedState state = bindSaved(newest->file, step.executable, indices);
   const Binding &binding = state.binding;

@@ -47,6 +47,12 @@ static void openToRead(const std::string &path, Descriptor &file,
   size = status.st_size;
 }
 
+void expectReadable(const std::string &path) {
+  Descriptor file;
+  int64_t size = 0;
+  openToRead(path, file, size);
+}
+
 FileContents readFile(const std::string &path) {
   Descriptor file;
   int64_t size = 0;

@@ -18,6 +18,8 @@ FileContents readFile(const std::string &path);
 /// Does the same for a file that is never changed in place: its pages take
 /// memory only where they are read.
 FileContents mapFile(const std::string &path);
+/// Throws if a file cannot be read, without reading it.
+void expectReadable(const std::string &path);
 std::string readTextFile(const std::string &path);
 
 /// Writes the pieces one after another. The file has either its old or its new

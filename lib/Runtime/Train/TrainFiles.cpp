@@ -3,6 +3,7 @@
 #include "../Metrics/Limits.h"
 #include "../Metrics/Profile.h"
 #include "../Support/Interrupt.h"
+#include "RunFiles.h"
 #include "Trainer.h"
 
 #include <cerrno>
@@ -53,16 +54,7 @@ void Trainer::prepareDirectory() {
     removeIncompleteCheckpoints(directory);
     return;
   }
-  std::vector<CheckpointFile> old = listCheckpoints(directory);
-  std::string what = old.empty() ? "" : old[0].path;
-  for (const char *name : {"/log.jsonl", "/trace.jsonl"})
-    if (what.empty() && fileExists(directory + name))
-      what = directory + name;
-  if (!what.empty())
-    throw Error(
-        FP8_ERROR_IO,
-        str("'", directory, "' holds an earlier run ('", what,
-            "'): resume it, overwrite it, or choose another directory"));
+  expectNoEarlierRun(directory);
   // Someone may have written this one by hand.
   std::string recipe = directory + "/recipe.yaml";
   if (options.recipe && fileExists(recipe) &&

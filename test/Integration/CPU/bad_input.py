@@ -100,6 +100,16 @@ def not_mlir_at_all(f):
 @case
 def missing_module(f):
     f.fails(r"no-such\.mlir", r"no such file", step=f.path("no-such.mlir"))
+    f.fails(r"no-such\.mlir", r"no such file", step=f.path("no-such.mlir"), steps=None)
+
+
+@case
+def missing_files_are_noticed_before_the_compilation(f):
+    name = f.path("no-such")
+    for option in ({"init": f"{name}.mlir"}, {"init": f"{name}.safetensors"}, {"eval": f"{name}.mlir"}, {"data": name},
+                   {"data": None, "batch": f"tokens={name}.npy"}, {"resume": True, "out": "no-such"}):  # fmt: skip
+        result = f.fails(r"no-such", r"no such file|no checkpoint to resume from", no_cache=True, **option)
+        assert "compiled" not in result.stdout, result.stdout
 
 
 @case
@@ -264,7 +274,8 @@ def checkpoint_of_another_model(f):
 def output_of_an_earlier_run_stays(f):
     f.works(out="twice")
     before = (f.path("twice") / "checkpoint-3.safetensors").read_bytes()
-    f.fails(r"earlier run", r"resume", out="twice")
+    result = f.fails(r"earlier run", r"resume", out="twice", no_cache=True)
+    assert "compiled" not in result.stdout, result.stdout
     assert (f.path("twice") / "checkpoint-3.safetensors").read_bytes() == before
 
 
