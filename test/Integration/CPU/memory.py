@@ -74,11 +74,13 @@ def block_in_units(fp8_opt, folder):
         ("scan", "float32", 16 * BLOCK["width"], 11.6),
     ]:
         model = export(folder / f"{loop}-{compute}-{vocab}", loop=loop, compute=compute, vocab=vocab)
-        linear, saved = (report(fp8_opt, model, keys)["saved_units_per_layer"] for keys in (BF16, COAT))
-        print(f"{loop}, {compute}, {vocab} tokens: {linear:.2f} U, {saved:.2f} U with COAT's keys")
+        linear, saved, f8 = (report(fp8_opt, model, keys)["saved_units_per_layer"] for keys in (BF16, COAT, [*COAT, "compute.attention=f8"]))
+        print(f"{loop}, {compute}, {vocab} tokens: {linear:.2f} U, {saved:.2f} U with COAT's keys, {f8:.2f} U with attention in f8, too")
         assert linear <= 18.4, linear
         assert saved <= most_saved, saved
         assert saved < linear - 2, (linear, saved)
+        # Queries, keys and values, with a scale for 64 tokens of a head.
+        assert saved - 1.51 < f8 < saved - 1.45, (saved, f8)
 
 
 def any_context(fp8_opt, folder):

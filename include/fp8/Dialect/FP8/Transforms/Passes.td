@@ -552,10 +552,13 @@ def FP8DeferDivision : Pass<"fp8-defer-division", "::mlir::ModuleOp"> {
 def FP8SaveActivations : Pass<"fp8-save-activations", "::mlir::ModuleOp"> {
   let summary = "Store saved activations in fewer bits";
   let description = [{
-    Applies `saved`, `saved_norms` and `saved_gated` of the recipe's `compute`.
+    Applies `saved`, `saved_norms`, `saved_gated` and `attention` of the recipe's
+    `compute`.
     Values that the forward pass saves for the backward pass are stored in bf16,
     or as payloads in groups of 1x16, and restored where they are read. Values
     that follow elementwise from other saved values are recomputed instead.
+    If `attention` is `f8`, values that only attention dots read are stored as
+    the payloads in blocks of 64 tokens that these dots will read.
     Values that only dots with the verdict `fp8` read stay, because their
     payloads are saved.
 

@@ -2,7 +2,7 @@
 
 #include "AttentionBlocks.h"
 
-#include "../Quantize/ComputeType.h"
+#include "../LayerStacks.h"
 #include "../Quantize/Quantizer.h"
 #include "../SmallTensors.h"
 #include "Scores.h"
@@ -10,6 +10,7 @@
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/IR/Reductions.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -26,45 +27,140 @@ static constexpr double kLeastAmax = 0x1p-100;
 
 namespace {
 
-/// Rounds the operands of the dots of some scores.
+/// Rounds the operands of a function's attention dots.
 class AttentionQuantizer {
 public:
   explicit AttentionQuantizer(MLIRContext *context)
-      : builder(context), rounder(context) {}
+      : builder(context), rounder(context), payloads(context) {}
 
-  void run(const Scores &scores);
+  void roundBlocks(const RoundedOperand &operand);
+  void roundScores(const Scores &scores);
 
 private:
-  void roundOperand(Dot dot, unsigned side, bool contractsDepth);
-  Value roundBlocks(Value value, ArrayRef<int64_t> tile);
+  Value roundInBlocks(Value value, ArrayRef<int64_t> tile);
   Value roundWeights(Value weights, const Scores::Dims &dims,
                      const Scores &scores);
 
   OpBuilder builder;
   Rounder rounder;
-  /// Rounded blocks, by value and tile.
-  DenseMap<std::pair<Value, Attribute>, Value> blocks;
+  BlockQuantizer payloads;
+  /// Rounded blocks, by payload.
+  DenseMap<Value, Value> blocks;
   DenseMap<Value, Value> rows;
 };
 
 } // namespace
 
-/// Whether the element type is rounded: other types have too little range for a
-/// scale, or are more exact on purpose.
-static bool isRounded(Value value) {
-  Type element = getElementTypeOrSelf(value.getType());
-  return element.isF32() || element.isBF16();
+/// Whether the operands of a dot are rounded: other types have too little range
+/// for a scale, or are more exact on purpose.
+static bool isRounded(Dot dot) {
+  return llvm::all_of(dot->getOperandTypes(), [](Type type) {
+    Type element = getElementTypeOrSelf(type);
+    return element.isF32() || element.isBF16();
+  });
+}
+
+static std::vector<Scores> findAllScores(func::FuncOp function) {
+  std::vector<Scores> all;
+  function.walk(
+      [&](Block *block) { llvm::append_range(all, findScores(*block)); });
+  return all;
 }
 
 //===----------------------------------------------------------------------===//
 // Queries, keys, values and the gradient of the output
 //===----------------------------------------------------------------------===//
 
-/// Returns `value` rounded in blocks, as bf16, which holds the results exactly.
-/// The value is rounded to bf16 first, so that a backward pass that reads a
-/// value saved in bf16 gets the same blocks.
-Value AttentionQuantizer::roundBlocks(Value value, ArrayRef<int64_t> tile) {
-  Value &result = blocks[{value, builder.getDenseI64ArrayAttr(tile)}];
+/// Returns an operand that is not scores. Its tokens are the dimension that the
+/// dot does not contract or, if it sums over tokens, the one that it does.
+static RoundedOperand getRoundedOperand(Dot dot, unsigned side,
+                                        bool contractsDepth) {
+  auto [batch, contract, free] = stablehlo::getOperandDims(dot, side);
+  SmallVector<int64_t> tile(shapeOf(dot->getOperand(side)).size(), 1);
+  for (int64_t dim : contractsDepth ? contract : ArrayRef<int64_t>(free))
+    tile[dim] = ScaledType::kWhole;
+  ArrayRef<int64_t> tokens =
+      contractsDepth ? ArrayRef<int64_t>(free) : contract;
+  if (!tokens.empty())
+    tile[tokens.back()] = kBlockTokens;
+  return {&dot->getOpOperand(side), std::move(tile)};
+}
+
+static void addRoundedOperands(const Scores &scores,
+                               SmallVectorImpl<RoundedOperand> &operands) {
+  for (Dot dot : scores.scoreDots)
+    if (isRounded(dot))
+      for (unsigned side : {0u, 1u})
+        operands.push_back(
+            getRoundedOperand(dot, side, /*contractsDepth=*/true));
+  for (Operation *reader : scores.readers)
+    if (auto dot = dyn_cast<Dot>(reader); dot && isRounded(dot))
+      operands.push_back(getRoundedOperand(dot, 1 - scores.scoreOperand(dot),
+                                           /*contractsDepth=*/false));
+}
+
+SmallVector<RoundedOperand> fp8::findRoundedOperands(func::FuncOp function) {
+  SmallVector<RoundedOperand> operands;
+  for (const Scores &scores : findAllScores(function))
+    addRoundedOperands(scores, operands);
+  return operands;
+}
+
+/// Returns the tile of a transpose's operand, of which `tile` is the result's.
+static SmallVector<int64_t> tileBefore(stablehlo::TransposeOp transpose,
+                                       ArrayRef<int64_t> tile) {
+  SmallVector<int64_t> before(tile.size());
+  for (auto [place, dim] : llvm::enumerate(transpose.getPermutation()))
+    before[dim] = tile[place];
+  return before;
+}
+
+/// Returns the value of which a loop has made a stack, if `value` is a slot of
+/// it; null otherwise.
+static Value getStacked(Value value) {
+  auto slice = stablehlo::stripReshapes(value)
+                   .getDefiningOp<stablehlo::DynamicSliceOp>();
+  auto loop = slice ? slice.getOperand().getDefiningOp<stablehlo::WhileOp>()
+                    : stablehlo::WhileOp();
+  if (!loop)
+    return nullptr;
+  std::optional<LayerStack> stack = matchLayerStack(
+      loop, cast<OpResult>(slice.getOperand()).getResultNumber());
+  Value stacked = stack ? stack->getValue() : Value();
+  return stacked && stacked.getType() == value.getType() ? stacked : Value();
+}
+
+DenseMap<Value, SmallVector<int64_t>>
+fp8::findValuesInBlocks(ArrayRef<RoundedOperand> operands) {
+  DenseMap<Value, SmallVector<int64_t>> tiles;
+  auto add = [&](Value value, ArrayRef<int64_t> tile) {
+    auto [it, isNew] = tiles.try_emplace(value, tile);
+    if (!isNew && it->second != tile)
+      it->second.clear();
+  };
+  for (const RoundedOperand &operand : operands) {
+    Value value = operand.use->get();
+    SmallVector<int64_t> tile = operand.tile;
+    add(value, tile);
+    while (auto transpose = value.getDefiningOp<stablehlo::TransposeOp>()) {
+      tile = tileBefore(transpose, tile);
+      value = transpose.getOperand();
+      add(value, tile);
+    }
+    if (Value stacked = getStacked(value))
+      add(stacked, tile);
+  }
+  SmallVector<Value> ambiguous;
+  for (auto &[value, tile] : tiles)
+    if (tile.empty())
+      ambiguous.push_back(value);
+  for (Value value : ambiguous)
+    tiles.erase(value);
+  return tiles;
+}
+
+Value BlockQuantizer::get(Value value, ArrayRef<int64_t> tile) {
+  Value &result = payloads[{value, builder.getDenseI64ArrayAttr(tile)}];
   if (result)
     return result;
   Location loc = value.getLoc();
@@ -72,49 +168,60 @@ Value AttentionQuantizer::roundBlocks(Value value, ArrayRef<int64_t> tile) {
   if (getElementTypeOrSelf(value.getType()).isF32())
     narrow = rounder.get(value);
   setInsertionPointToQuantize(builder, narrow);
-  auto type = cast<RankedTensorType>(narrow.getType());
   Type format = builder.getType<Float8E4M3FNType>();
-  auto scaled = ScaledType::get(RankedTensorType::get(type.getShape(), format),
-                                tile, builder.getF32Type());
+  auto scaled = ScaledType::get(tensorOf(narrow).clone(format), tile,
+                                builder.getF32Type());
   auto amax = AmaxOp::create(builder, loc, narrow, scaled);
   auto scale =
       ComputeScaleOp::create(builder, loc, amax, ScaleRule::Pow2, format);
-  auto payload = QuantizeOp::create(builder, loc, scaled, narrow,
-                                    scale.getScale(), scale.getQuantizer());
-  return result = DequantizeOp::create(builder, loc, type, payload);
+  return result = QuantizeOp::create(builder, loc, scaled, narrow,
+                                     scale.getScale(), scale.getQuantizer());
 }
 
-/// Rounds an operand that is not scores. Its tokens are the dimension that the
-/// dot does not contract or, if it sums over tokens, the one that it does. An
-/// operand behind transposes is rounded once for all dots.
-void AttentionQuantizer::roundOperand(Dot dot, unsigned side,
-                                      bool contractsDepth) {
-  Value value = dot->getOperand(side);
-  auto [batch, contract, free] = stablehlo::getOperandDims(dot, side);
-  SmallVector<int64_t> tile(shapeOf(value).size(), 1);
-  for (int64_t dim : contractsDepth ? contract : ArrayRef<int64_t>(free))
-    tile[dim] = ScaledType::kWhole;
-  ArrayRef<int64_t> tokens =
-      contractsDepth ? ArrayRef<int64_t>(free) : contract;
-  if (!tokens.empty())
-    tile[tokens.back()] = kBlockTokens;
+/// Whether the backward pass restores a value from such blocks.
+static bool isInBlocks(Value value, ArrayRef<int64_t> tile) {
+  Value stacked = getStacked(value);
+  auto restored = (stacked ? stacked : value).getDefiningOp<DequantizeOp>();
+  if (!restored)
+    return false;
+  auto type = cast<ScaledType>(restored.getInput().getType());
+  return type.getTile() == tile &&
+         isa<Float8E4M3FNType>(type.getPayloadType().getElementType());
+}
+
+/// Returns `value` rounded in blocks, as bf16, which holds the results exactly.
+Value AttentionQuantizer::roundInBlocks(Value value, ArrayRef<int64_t> tile) {
+  if (isInBlocks(value, tile))
+    return getElementTypeOrSelf(value.getType()).isBF16() ? value
+                                                          : rounder.get(value);
+  Value payload = payloads.get(value, tile);
+  Value &result = blocks[payload];
+  if (result)
+    return result;
+  builder.setInsertionPointAfterValue(payload);
+  return result = DequantizeOp::create(
+             builder, value.getLoc(),
+             tensorOf(value).clone(builder.getBF16Type()), payload);
+}
+
+/// Rounds an operand. One behind transposes is rounded once for all dots.
+void AttentionQuantizer::roundBlocks(const RoundedOperand &operand) {
+  Value value = operand.use->get();
+  SmallVector<int64_t> tile = operand.tile;
   SmallVector<stablehlo::TransposeOp> transposes;
   while (auto transpose = value.getDefiningOp<stablehlo::TransposeOp>()) {
-    SmallVector<int64_t> before(tile.size());
-    for (auto [place, dim] : llvm::enumerate(transpose.getPermutation()))
-      before[dim] = tile[place];
-    tile = before;
+    tile = tileBefore(transpose, tile);
     transposes.push_back(transpose);
     value = transpose.getOperand();
   }
-  Value rounded = roundBlocks(value, tile);
-  builder.setInsertionPoint(dot);
+  Value rounded = roundInBlocks(value, tile);
+  builder.setInsertionPoint(operand.use->getOwner());
   for (stablehlo::TransposeOp transpose : llvm::reverse(transposes))
     rounded = stablehlo::TransposeOp::create(
         builder, transpose.getLoc(),
         tensorOf(transpose).clone(builder.getBF16Type()), rounded,
         transpose.getPermutationAttr());
-  dot->setOperand(side, rounded);
+  operand.use->set(rounded);
 }
 
 //===----------------------------------------------------------------------===//
@@ -216,21 +323,14 @@ Value AttentionQuantizer::roundWeights(Value weights, const Scores::Dims &dims,
 // Dots
 //===----------------------------------------------------------------------===//
 
-void AttentionQuantizer::run(const Scores &scores) {
-  auto isFor = [](Dot dot) {
-    return isRounded(dot.getLhs()) && isRounded(dot.getRhs());
-  };
-  for (Dot dot : scores.scoreDots)
-    if (isFor(dot))
-      for (unsigned side : {0u, 1u})
-        roundOperand(dot, side, /*contractsDepth=*/true);
+/// Rounds the operands that are scores.
+void AttentionQuantizer::roundScores(const Scores &scores) {
   for (Operation *reader : scores.readers) {
     auto dot = dyn_cast<Dot>(reader);
-    if (!dot || !isFor(dot))
+    if (!dot || !isRounded(dot))
       continue;
     unsigned side = scores.scoreOperand(dot);
     Value value = dot->getOperand(side);
-    roundOperand(dot, 1 - side, /*contractsDepth=*/false);
     if (areWeights(value, scores))
       dot->setOperand(
           side, roundWeights(value, scores.dims.find(value)->second, scores));
@@ -240,10 +340,12 @@ void AttentionQuantizer::run(const Scores &scores) {
 }
 
 void fp8::quantizeAttention(func::FuncOp function) {
-  SmallVector<Block *> all;
-  function.walk([&](Block *block) { all.push_back(block); });
   AttentionQuantizer quantizer(function.getContext());
-  for (Block *block : all)
-    for (const Scores &scores : findScores(*block))
-      quantizer.run(scores);
+  for (const Scores &scores : findAllScores(function)) {
+    SmallVector<RoundedOperand> operands;
+    addRoundedOperands(scores, operands);
+    for (const RoundedOperand &operand : operands)
+      quantizer.roundBlocks(operand);
+    quantizer.roundScores(scores);
+  }
 }

@@ -94,7 +94,8 @@ private:
 /// backward pass.
 bool Saver::isAvailable(Value operand, Value result) {
   Operation *def = operand.getDefiningOp();
-  return saved.contains(operand) || isArgument(operand) ||
+  return (saved.contains(operand) && !stored.isInBlocks(operand)) ||
+         isArgument(operand) ||
          numElements(operand) * kSmallPart <= numElements(result) ||
          isa_and_nonnull<stablehlo::ConstantOp, stablehlo::IotaOp>(def) ||
          isDerivable(operand);
@@ -281,6 +282,7 @@ void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
 /// Whether the recipe saves all values as the forward pass computes them.
 static bool savesAsComputed(const ComputeRecipe &compute) {
   return compute.saved == ComputeFormat::F32 &&
+         compute.attention != AttentionFormat::F8 &&
          compute.savedNorms == SavedFormat::Same &&
          compute.savedGated == SavedFormat::Same;
 }

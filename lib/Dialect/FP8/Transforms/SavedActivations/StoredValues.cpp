@@ -24,7 +24,7 @@ static constexpr int64_t kScaleGroup = 16;
 StoredValues::StoredValues(func::FuncOp function, const LinearLayers &layers,
                            const ComputeRecipe &compute)
     : compute(compute), builder(function.getContext()),
-      rounder(function.getContext()) {
+      rounder(function.getContext()), blockQuantizer(function.getContext()) {
   // How large the activations of the layers are. Other saved values say nothing
   // of that: logits may be a hundred times larger.
   for (OpOperand *use : layers.getSavedUses())
@@ -33,6 +33,23 @@ StoredValues::StoredValues(func::FuncOp function, const LinearLayers &layers,
     ofNorms = findValuesOfNorms(function, layers);
   if (compute.savedGated != SavedFormat::Same)
     ofGatedUnits = findValuesOfGatedUnits(function, layers);
+  if (compute.attention == AttentionFormat::F8)
+    findBlocks(function, layers);
+}
+
+void StoredValues::findBlocks(func::FuncOp function,
+                              const LinearLayers &layers) {
+  SmallVector<RoundedOperand> operands = findRoundedOperands(function);
+  DenseSet<Operation *> dots;
+  for (const RoundedOperand &operand : operands)
+    dots.insert(operand.use->getOwner());
+  for (auto &[value, tile] : findValuesInBlocks(operands))
+    if (llvm::all_of(value.getUses(), [&](OpOperand &use) {
+          return layers.isForward(use.getOwner()) ||
+                 feedsQuantizedDots(
+                     use, [&](Operation *op) { return dots.contains(op); });
+        }))
+      blocks.insert({value, tile});
 }
 
 std::optional<SavedFormat> StoredValues::getForm(Value value) const {
@@ -41,6 +58,8 @@ std::optional<SavedFormat> StoredValues::getForm(Value value) const {
   // input.
   if (!isa<FloatType>(type.getElementType()))
     return std::nullopt;
+  if (isInBlocks(value))
+    return SavedFormat::F8E4M3FN;
   // Rows shorter than a group would have too many scales.
   if (type.getRank() > 0 && type.getShape().back() >= kScaleGroup) {
     if (compute.savedNorms != SavedFormat::Same && ofNorms.contains(value))
@@ -119,6 +138,8 @@ Value StoredValues::quantize(Value value, SavedFormat form) {
   Value &payload = payloads[value];
   if (payload)
     return payload;
+  if (auto tile = blocks.find(value); tile != blocks.end())
+    return payload = blockQuantizer.get(value, tile->second);
   RankedTensorType type = tensorOf(value);
   Location loc = value.getLoc();
   setInsertionPointToQuantize(builder, value);

@@ -3,6 +3,7 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_STOREDVALUES_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_STOREDVALUES_H
 
+#include "../Attention/AttentionBlocks.h"
 #include "../Quantize/ComputeType.h"
 
 #include "fp8/Analysis/LinearLayers/LinearLayers.h"
@@ -27,12 +28,15 @@ public:
   /// Returns the f8 format that a value is saved in; none if it is not
   /// quantized.
   std::optional<SavedFormat> getForm(Value value) const;
+  /// Whether a value is saved in the blocks that attention dots read.
+  bool isInBlocks(Value value) const { return blocks.contains(value); }
   /// Returns what is saved of a value: the value, or a narrower form of it.
   Value store(Value value, bool isStacked);
   /// Makes the value that `reader` reads instead of a saved one.
   Value restore(Value value, Operation *reader, bool isStacked);
 
 private:
+  void findBlocks(func::FuncOp function, const LinearLayers &layers);
   Value quantize(Value value, SavedFormat form);
   Value addBarrier(Value narrow);
   Value inRangeOfBF16(Value value);
@@ -40,9 +44,12 @@ private:
   const ComputeRecipe &compute;
   OpBuilder builder;
   Rounder rounder;
+  BlockQuantizer blockQuantizer;
   DenseSet<Value> exact;
   /// The inputs of norms and of gated units, with the values related to them.
   DenseSet<Value> ofNorms, ofGatedUnits;
+  /// The tiles of values that only attention dots read from the forward pass.
+  DenseMap<Value, SmallVector<int64_t>> blocks;
   DenseMap<Value, Value> payloads, barriers, clampedValues;
   /// The number of elements of the largest saved operand of a dot.
   int64_t largestOperand = 0;
