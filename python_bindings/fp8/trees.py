@@ -4,6 +4,7 @@ Paths have JAX's spelling: the name of the function's parameter, then
 keys, as in `state['params']['w']`; results begin with `result`. The compiler reads the same paths from the module.
 """
 
+import ast
 import inspect
 import re
 from typing import Any, NamedTuple
@@ -355,17 +356,26 @@ class PathTrees:
 def _split(path):
     """Returns the root of a path and its keys: `p['layers'][0].w` gives ("p", ("layers", 0, "w"))."""
     root = re.match(r"[^\[.]*", path).group()
-    keys = re.findall(r"\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\.(\w+)|\[([^\]]*)\]", path[len(root) :])
-    return root, tuple(int(number) if number else name or attribute or other for number, name, attribute, other in keys)
+    text = r"""\[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]"""  # as Python prints it
+    keys = re.findall(rf"\[(\d+)\]|{text}|\.(\w+)|\[([^\]]*)\]", path[len(root) :])
+    return root, tuple(int(number) if number else _unquoted(quoted) if quoted else attribute or other for number, quoted, attribute, other in keys)
+
+
+def _unquoted(text):
+    """Returns the text that Python prints so, `"it's"` or `'a\\nb'`; without its quotes if Python would not."""
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text[1:-1]
 
 
 def _plain(values):
-    """Nests values by their keys in dictionaries, and in tuples where all keys are numbers."""
+    """Nests values by their keys in dictionaries, and in tuples where the keys count from 0."""
     if list(values) == [()]:
         return values[()]
     below = {}
     for keys, value in values.items():
         below.setdefault(keys[0], {})[keys[1:]] = value
-    if below and all(isinstance(key, int) for key in below):
+    if set(below) == set(range(len(below))):
         return tuple(_plain(below[key]) for key in sorted(below))
     return {key: _plain(part) for key, part in below.items()}

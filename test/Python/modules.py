@@ -112,6 +112,22 @@ class Modules(unittest.TestCase):
                 _, nothing, loss, none = one(self.state, self.batch)
                 self.assertEqual((nothing, loss, none), ({}, self.want[0], None))
 
+    def test_keys_of_results(self):
+        """Keys are what they are in the function, however Python prints them."""
+        keys = ["it's", 'say "it\'s"', "back\\slash", "two\nlines", "a['b']", "naïve", "]", "", "0"]
+        numbers = {"tuple": (1.0, 2.0), "sparse": {0: 1.0, 7: 2.0}, "from one": {1: 1.0, 2: 2.0}, "after nothing": (None, 1.0)}
+
+        def step(state, batch):
+            state, metrics = steps.tupled(state, batch)
+            return state, {key: i * metrics["loss"] for i, key in enumerate(keys)} | jax.tree.map(lambda x: x * metrics["loss"], numbers)
+
+        for one in (fp8.compile(step, self.state, self.batch, recipe="none"), fp8.compile(text_of(step, self.state, self.batch), recipe="none")):
+            metrics = one(self.state, self.batch)[1]
+            self.assertEqual(set(metrics), {*keys, *numbers})
+            loss = metrics[keys[1]]
+            self.assertEqual([round(float(metrics[key] / loss)) for key in keys], list(range(len(keys))))
+            self.assertEqual([len(metrics["tuple"]), list(metrics["sparse"]), list(metrics["from one"]), metrics["after nothing"][1]], [2, [0, 7], [1, 2], loss])
+
     def test_any_number_of_arguments(self):
         def step(*args):
             params, opt, metrics = steps.flat(*args)
