@@ -11,9 +11,17 @@ _NUMPY = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
     "U64": "uint64", "I64": "int64", "F16": "float16", "F32": "float32", "F64": "float64",
 }  # fmt: skip
-_ML_DTYPES = {"BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu"}
+_ML_DTYPES = {
+    "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu", "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz", "float8_e4m3": "float8_e4m3", "float8_e3m4": "float8_e3m4", "float8_e4m3b11fnuz": "float8_e4m3b11fnuz",
+}  # fmt: skip
 # The bits that are all set in the values that are not finite, and in no others.
-_NOT_FINITE = {"F8_E4M3": 0x7F, "F8_E5M2": 0x7C, "F8_E8M0": 0xFF, "F16": 0x7C00, "BF16": 0x7F80, "F32": 0x7F800000, "F64": 0x7FF0000000000000}
+_NOT_FINITE = {
+    "F8_E4M3": 0x7F, "F8_E5M2": 0x7C, "F8_E8M0": 0xFF, "float8_e4m3": 0x78, "float8_e3m4": 0x70,
+    "F16": 0x7C00, "BF16": 0x7F80, "F32": 0x7F800000, "F64": 0x7FF0000000000000,
+}  # fmt: skip
+# The only code that is not finite where others have its bits, too.
+_NAN = {"F8_E4M3FNUZ": 0x80, "F8_E5M2FNUZ": 0x80, "float8_e4m3b11fnuz": 0x80}
 # The types to which JAX narrows NumPy's default types unless 64 bits are enabled.
 _NARROWED = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
@@ -49,13 +57,15 @@ def bytes_of(array):
 
 def first_not_finite(data, dtype):
     """Returns the index of the first element that is NaN or infinite, in an array's bytes of a runtime type; None without one."""
-    if dtype not in _NOT_FINITE:
+    bits = _NAN.get(dtype, _NOT_FINITE.get(dtype))
+    if bits is None:
         return None
     codes = data.view(f"u{numpy_dtype(dtype).itemsize}")
-    bits = codes.dtype.type(_NOT_FINITE[dtype])
+    bits = codes.dtype.type(bits)
     size = 1 << 16  # elements at a time: what is computed about them stays in the cache
     for begin in range(0, len(codes), size):
-        found = codes[begin : begin + size] & bits == bits
+        part = codes[begin : begin + size]
+        found = (part if dtype in _NAN else part & bits) == bits
         if found.any():
             return begin + int(found.argmax())
     return None

@@ -41,13 +41,15 @@ def trees_of(functions, rows=None):
     return trees.PathTrees(*leaves, states, rows.get("roots"), rows.get("empty"), rows.get("by_name", ()))
 
 
-_MLIR = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
+_MLIR = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 
 
 def _row(row):
     """Returns the entry of trees.json for an argument or result of a type such as tensor<4x8xf32>."""
     *shape, element = row["type"].removeprefix("tensor<").removesuffix(">").split("x")
-    if element not in _MLIR:
+    if element.startswith("f8"):  # f8E4M3FN is float8_e4m3fn.
+        element = f"float8_{element[2:].lower()}"
+    elif element not in _MLIR:
         kind, bits = ("uint", element[2:]) if element.startswith("ui") else ("int", element[1:])
         element = kind + bits
     return {"path": row["path"], "shape": [int(n) for n in shape], "dtype": _MLIR.get(element, element), "key": None}

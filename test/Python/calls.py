@@ -119,6 +119,34 @@ class Numbers(unittest.TestCase):
         self.assertLess(losses[1], losses[0])
         self.assertGreater(losses[2], losses[1])
 
+    def test_every_format_of_eight_bits(self):
+        """As state, input and result of a step, and in its files."""
+        names = ("e4m3fn", "e5m2", "e4m3", "e3m4", "e4m3fnuz", "e5m2fnuz", "e4m3b11fnuz", "e8m0fnu")
+        dtypes = {name: getattr(jnp, f"float8_{name}") for name in names}
+        codes = {name: np.arange(256, dtype=np.uint8).view(dtype) for name, dtype in dtypes.items()}
+
+        def step(state, batch):
+            loss, gradient = jax.value_and_grad(lambda w: jnp.mean((batch["x"] @ w) ** 2))(state["w"])
+            return {"w": state["w"] - 0.1 * gradient, **{name: state[name][::-1] for name in names}}, {"loss": loss, **{name: batch[name][:3] for name in names}}
+
+        state, batch = {"w": np.ones((32, 32), np.float32), **codes}, {"x": np.ones((8, 32), np.float32), **codes}
+        bits = lambda array: np.asarray(array).view(np.uint8)
+        text = jax.jit(step, keep_unused=True).lower(state, batch).as_text(debug_info=True)
+        with tempfile.TemporaryDirectory() as folder:
+            for step8 in (fp8.compile(step, state, batch, recipe="none"), fp8.compile(text, recipe="none")):
+                after, metrics = step8(state, batch)
+                step8.save_state(f"{folder}/state.safetensors", after)
+                loaded = step8.load_state(f"{folder}/state.safetensors", after)
+                for name, dtype in dtypes.items():
+                    self.assertEqual((after[name].dtype, metrics[name].dtype), (dtype, dtype))
+                    np.testing.assert_array_equal(bits(metrics[name]), bits(codes[name][:3]))
+                    np.testing.assert_array_equal(bits(loaded[name]), bits(codes[name][::-1]))
+        for info in step8._functions.arguments:
+            if (name := info.name.split("'")[1]) in dtypes:
+                finite = np.isfinite(codes[name].astype(np.float32))
+                found = [fp8.arrays.first_not_finite(np.array([0, code], np.uint8), info.dtype) for code in range(256)]
+                self.assertEqual([at is None for at in found], finite.tolist(), name)
+
     def test_numbers_that_do_not_fit(self):
         def step(state, rate, count, flag):
             return {"w": state["w"] - rate * count}, {"loss": jnp.sum(state["w"]), "flag": flag}
