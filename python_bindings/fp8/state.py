@@ -94,6 +94,7 @@ class Memory:
         self.lock = threading.RLock()  # held while a step runs, and while anything reads the buffers
         self.leases = weakref.WeakSet()
         self.inputs, self.fed, self.outputs = {}, {}, {}
+        self.structures = None  # what the trees of the step's last call are
         self.user = None  # the results of `load` since the last step
 
     @property

@@ -62,7 +62,7 @@ class Step:
 
     def _take(self, args, begin):
         """Takes one step; `begin` is told the buffers of its state before."""
-        leaves = self._trees.flatten(args)
+        leaves, structures = self._trees.flatten(args)
         for i, _ in self._inputs:
             if type(leaves[i]) is state.StateArray:  # It has a lock of its own.
                 leaves[i] = np.asarray(leaves[i])
@@ -73,6 +73,7 @@ class Step:
             for i, path in self._inputs:
                 memory.feed(path, leaves[i])
             self._newest = weakref.ref(memory)
+            memory.structures = structures
             memory.run()
             return self._outputs(memory)
 
@@ -91,7 +92,7 @@ class Step:
                 out.append(state.StateArray(memory, path, leaf.shape, leaf.dtype, leaf.key))
             else:
                 out.append(state.as_key(memory.result(leaf.path), leaf.key))
-        return self._trees.unflatten(out)
+        return self._trees.unflatten(out, memory.structures)
 
     def _memory_of(self, leaves):
         """Returns the buffers that hold the state in `leaves`; new ones unless all leaves are one state of this step."""

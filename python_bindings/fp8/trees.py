@@ -188,19 +188,20 @@ class JaxTrees:
         return {a.path: r.path for a, r in zip(took, gave, strict=True)}
 
     def flatten(self, args):
-        """Returns the leaves of a call's arguments; raises TypeError if their trees differ from the example arguments'."""
+        """Returns the leaves of a call's arguments, and what `unflatten` is to know of their trees; raises TypeError if these differ from the example
+        arguments'."""
         import jax
 
         leaves, structure = jax.tree.flatten(args)
         if structure != self.structure:
             raise TypeError(_difference(self.roots, [leaf.path for leaf in self.arguments], args, self.structure))
-        return leaves
+        return leaves, None
 
     def flatten_leading(self, args):
         """Does the same for the first arguments of a call."""
         return _flatten_leading(self, args)
 
-    def unflatten(self, leaves):
+    def unflatten(self, leaves, _):
         """Returns the trees that the function returns, from their leaves."""
         return self.outputs.unflatten(leaves)
 
@@ -307,7 +308,7 @@ class PathTrees:
         self.arguments, self.results, self.states, self.by_name = arguments, results, states, list(by_name)
         self.empty = {int(place): value for place, value in (empty or {}).items()}
         self.roots = roots or roots_of(leaf.path for leaf in arguments)
-        self.structure = None
+        self._latest = (None, None)  # the structure of a call's arguments, and those of each
         self._parts = self._find_parts()
 
     def _find_parts(self):
@@ -326,30 +327,32 @@ class PathTrees:
         return parts
 
     def flatten(self, args):
-        """Returns the leaves of a call's arguments; raises TypeError if their paths are not those of the step. State is returned in these trees."""
+        """Returns the leaves of a call's arguments, and the structures of these, in which `unflatten` returns state; raises TypeError if their paths
+        are not those of the step."""
         import jax
 
         leaves, structure = jax.tree.flatten(args)
-        if self.structure is None or structure != self.structure:
+        latest, structures = self._latest
+        if structures is None or structure != latest:
             if len(args) != len(self.roots) or [path for path, _ in paths(self.roots, args)] != [leaf.path for leaf in self.arguments]:
                 raise TypeError(_difference(self.roots, [leaf.path for leaf in self.arguments], args))
-            self.structure = structure
-            self._args = [jax.tree.structure(tree) for tree in args]
-        return leaves
+            structures = [jax.tree.structure(tree) for tree in args]
+            self._latest = (structure, structures)  # Other threads may call the step with other containers.
+        return leaves, structures
 
     def flatten_leading(self, args):
         """Does the same for the first arguments of a call."""
         return _flatten_leading(self, args)
 
-    def unflatten(self, leaves):
-        """Returns what the step returns, from the leaves of its results."""
+    def unflatten(self, leaves, structures):
+        """Returns what the step returns, from the leaves of its results; state is in the structures of the arguments."""
         done = []
         for place, (chosen, keys, argument) in enumerate(self._parts):
             if not chosen:
                 done.append(self.empty.get(place))
                 continue
             below = [leaves[i] for i in chosen]
-            done.append(_plain(dict(zip(keys, below, strict=True))) if argument is None else self._args[argument].unflatten(below))
+            done.append(_plain(dict(zip(keys, below, strict=True))) if argument is None else structures[argument].unflatten(below))
         return tuple(done) if self._is_tuple else done[0]
 
 

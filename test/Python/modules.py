@@ -128,6 +128,19 @@ class Modules(unittest.TestCase):
             self.assertEqual([round(float(metrics[key] / loss)) for key in keys], list(range(len(keys))))
             self.assertEqual([len(metrics["tuple"]), list(metrics["sparse"]), list(metrics["from one"]), metrics["after nothing"][1]], [2, [0, 7], [1, 2], loss])
 
+    def test_containers_of_a_call(self):
+        """State comes back in the containers of its own call, whatever else is called meanwhile, here while an input is read."""
+        compiled = fp8.compile(text_of(steps.paired, steps.state("pair"), self.batch), recipe="none")
+
+        class Late:
+            def __array__(late, dtype=None, copy=None):
+                state, _ = compiled(steps.state("record"), self.batch)
+                self.assertEqual(type(state), steps.Record)
+                return np.asarray(self.batch["x"])
+
+        state, _ = compiled(steps.state("pair"), {**self.batch, "x": Late()})
+        self.assertEqual(type(state), steps.Pair)
+
     def test_any_number_of_arguments(self):
         def step(*args):
             params, opt, metrics = steps.flat(*args)
