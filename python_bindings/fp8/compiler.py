@@ -184,7 +184,7 @@ def _text_of(step, what):
         return step
     if not isinstance(step, str | os.PathLike):
         raise TypeError(f"expected {what} to be a function, a module's text or its path but got {type(step).__name__}")
-    return pathlib.Path(step).read_text()
+    return pathlib.Path(step).read_text("utf-8")
 
 
 def _evaluation_of(evaluate, args, named):
@@ -203,11 +203,11 @@ def _run(text, options, is_quiet):
         texts = {"step": text, **({"eval": options["eval"]} if options.get("eval") else {})}
         paths = {name: pathlib.Path(folder) / f"{name}.mlir" for name in texts}
         for name, path in paths.items():
-            path.write_text(texts[name])
+            path.write_text(texts[name], "utf-8")
         recipe = options["recipe"]
         if "\n" in recipe:
             recipe = pathlib.Path(folder) / "recipe.yaml"
-            recipe.write_text(options["recipe"])
+            recipe.write_text(options["recipe"], "utf-8")
         files = {name: str(path) for name, path in paths.items()}
         program, lines, error = _native.compile(files["step"], **{**options, "recipe": str(recipe), "eval": files.get("eval")})
         for name, what in (("step", "the step"), ("eval", "the evaluation")):

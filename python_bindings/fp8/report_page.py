@@ -49,7 +49,7 @@ def rounded(value):
 def load_json(path):
     """Returns the contents of an optional file: (value, None), or (None, the reason)."""
     try:
-        return json.loads(path.read_text()), None
+        return json.loads(path.read_text("utf-8")), None
     except FileNotFoundError:
         return None, None
     except (OSError, ValueError) as error:
@@ -119,7 +119,7 @@ def is_step(row):
 def read_log(path):
     """Returns the rows of log.jsonl, which every run has."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ReportError(f"expected a run directory with log.jsonl but got {path.parent}: {error}") from error
     rows = []
@@ -350,7 +350,7 @@ def stored_tensors(path, stack):
     """Returns type, shape and bytes of each tensor of a safetensors file, or of a set of files
     by its index. The files stay mapped while the stack is open."""
     if path.name.endswith(".index.json"):
-        files = sorted(set(json.loads(path.read_text())["weight_map"].values()))
+        files = sorted(set(json.loads(path.read_text("utf-8"))["weight_map"].values()))
         return {name: tensor for file in files for name, tensor in stored_tensors(path.parent / file, stack).items()}
     file = stack.enter_context(path.open("rb"))
     data = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -539,12 +539,12 @@ def recipe_data(directory, verdicts, notes):
     """Returns the effective recipe and, if the run wrote it, the preset of its name."""
     data = {"name": (verdicts or {}).get("recipe", "")}
     try:
-        data["text"] = (directory / "recipe.yaml").read_text()
+        data["text"] = (directory / "recipe.yaml").read_text("utf-8")
         data["keys"] = parse_recipe(data["text"])
         data["name"] = data["keys"].get("name", data["name"])
         preset = directory / "preset.yaml"
         if preset.exists():
-            data["preset"] = parse_recipe(preset.read_text())
+            data["preset"] = parse_recipe(preset.read_text("utf-8"))
     except FileNotFoundError:
         pass
     except (OSError, UnicodeDecodeError) as error:
@@ -635,7 +635,7 @@ def source_data(runs, folders):
         path = next((path for path in candidates if path.is_file()), None)
         if not path:
             continue
-        lines = path.read_text(errors="replace").splitlines()
+        lines = path.read_text("utf-8", errors="replace").splitlines()
         shown = sorted({i for n in numbers for i in range(n - 2, n + 3) if 1 <= i <= len(lines)})
         text = [[i, lines[i - 1][:200]] for i in shown]
         size += sum(len(line) + 10 for _, line in text)
@@ -647,11 +647,11 @@ def source_data(runs, folders):
 
 def page(data):
     """Returns the page: template, style, library, script and data in one text."""
-    text = (ASSETS / "page.html").read_text()
+    text = (ASSETS / "page.html").read_text("utf-8")
     # Base64 contains nothing that could end the element, whatever the data.
     encoded = base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":"), allow_nan=False).encode(), 9)).decode()
-    parts = {"style": (ASSETS / "page.css").read_text(), "library": (ASSETS / "chart.min.js").read_text(),
-             "data": encoded, "program": (ASSETS / "page.js").read_text()}  # fmt: skip
+    parts = {"style": (ASSETS / "page.css").read_text("utf-8"), "library": (ASSETS / "chart.min.js").read_text("utf-8"),
+             "data": encoded, "program": (ASSETS / "page.js").read_text("utf-8")}  # fmt: skip
     return re.sub(r"@(style|library|data|program)@", lambda match: parts[match[1]], text)
 
 
@@ -670,7 +670,7 @@ def report(run_dirs, out=None, source=(".",)):
     text = page(data)
     temporary = out.with_name(out.name + ".tmp")
     try:
-        temporary.write_text(text)
+        temporary.write_text(text, "utf-8")
         temporary.replace(out)
     except OSError as error:
         temporary.unlink(missing_ok=True)

@@ -296,7 +296,7 @@ class Step:
             raise ValueError("expected a step that fp8.compile made but got one from a package, which holds no IR")
         with tempfile.TemporaryDirectory(prefix="fp8-") as folder:
             self._recompile(dump_directory=folder)
-            return (pathlib.Path(folder) / f"step-{stage}.mlir").read_text()
+            return (pathlib.Path(folder) / f"step-{stage}.mlir").read_text("utf-8")
 
     def save(self, directory: str | os.PathLike) -> None:
         """Writes the step as a package, which `fp8.load`, fp8-train and C programs run without the compiler."""
@@ -314,7 +314,7 @@ class Step:
             "empty": self._trees.empty,
         }
         temporary = directory / "trees.json.tmp"
-        temporary.write_text(json.dumps(trees, indent=1))
+        temporary.write_text(json.dumps(trees, indent=1), "utf-8")
         os.replace(temporary, directory / "trees.json")
 
     def __repr__(self):

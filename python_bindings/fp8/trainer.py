@@ -248,7 +248,7 @@ class Trainer:
                 line["heldout_metrics"] = values["heldout_metrics"]
         self._write(line, jsonl, table)
         if self.trace_every and self.taken % self.trace_every == 0 and self._is_first:
-            with open(self.out / "trace.jsonl", "a") as file:
+            with open(self.out / "trace.jsonl", "a", encoding="utf-8") as file:
                 file.write(ran.native.trace(self.taken))
         # Now that what they do is done: filters may turn warnings into exceptions.
         for text in line.get("alarms", []) if self._is_first else []:
@@ -473,7 +473,7 @@ class Trainer:
         return [value] if self._group is None else [json.loads(each) for each in self._group.gather(json.dumps(value).encode())]
 
     def _log(self, name):
-        return open(self.out / name if self._is_first else os.devnull, "a", newline="")
+        return open(self.out / name if self._is_first else os.devnull, "a", encoding="utf-8", newline="")
 
     def _compare_recipes(self, name):
         """Warns if a step with another recipe wrote the checkpoint."""
@@ -506,7 +506,7 @@ class Trainer:
     def _replace_file(self, name, text):
         """Writes a file whole or not at all."""
         temporary = self.out / f"{name}.fp8-tmp"
-        temporary.write_text(text)
+        temporary.write_text(text, "utf-8")
         os.replace(temporary, self.out / name)
 
     def _begin_files(self, resume, overwrite):
@@ -521,7 +521,7 @@ class Trainer:
             self._cut_logs()
         elif earlier and not overwrite:
             raise FileExistsError(f"{self.out}: expected no earlier run but got {earlier[0].name}: choose resume=True, overwrite=True or another directory")
-        elif not overwrite and (own := self.out / "recipe.yaml").exists() and own.read_text(errors="replace") != self.step.recipe:
+        elif not overwrite and (own := self.out / "recipe.yaml").exists() and own.read_text("utf-8", errors="replace") != self.step.recipe:
             # Someone may have written it by hand.
             raise FileExistsError(f"expected no '{own}', which the run would replace by its own: move it, or choose overwrite=True or another directory")
         else:
@@ -544,7 +544,7 @@ class Trainer:
         for name in ("log.jsonl", "trace.jsonl"):
             path = self.out / name
             if path.exists():
-                lines = path.read_text(errors="replace").splitlines(keepends=True)
+                lines = path.read_text("utf-8", errors="replace").splitlines(keepends=True)
                 kept = [line for line in lines if line.endswith("\n") and (step := step_of(line)) is not None and step <= self.taken]
                 self._replace_file(name, "".join(kept))
 
@@ -580,7 +580,7 @@ class Trainer:
 
     def _begin_table(self, table):
         """Writes log.csv anew, from `log.jsonl`: a run that is resumed may have other metrics than before."""
-        rows = [_cells(json.loads(line)) for line in (self.out / "log.jsonl").read_text().splitlines()]
+        rows = [_cells(json.loads(line)) for line in (self.out / "log.jsonl").read_text("utf-8").splitlines()]
         names = dict.fromkeys(name for row in rows for name in row) | ({"heldout_loss": None} if rows and self.held_out is not None else {})
         self._columns = sorted(names, key=_order)
         table.truncate(0)

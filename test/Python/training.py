@@ -433,6 +433,26 @@ class Training(unittest.TestCase):
             fp8.report(self.out, out=self.folder / "folder")
         self.assertFalse((self.folder / "folder.tmp").exists())
 
+    def test_files_are_utf8(self):
+        """Whatever the locale: here it has ASCII alone."""
+        program = """if True:
+            import sys, jax, jax.numpy as jnp, fp8
+            def step(state, batch):
+                loss, gradient = jax.value_and_grad(lambda p: jnp.mean((jax.nn.relu(batch @ p["gr\\xf6\\xdfe"]) @ p["out"]) ** 2))(state)
+                return jax.tree.map(lambda w, g: w - 0.1 * g, state, gradient), {"loss": loss}
+            state, batch = {"gr\\xf6\\xdfe": jnp.ones((64, 64)), "out": jnp.ones((64, 64))}, jnp.ones((8, 64))
+            recipe = {"name": "gr\\xf6\\xdfe", "forward": {part: {"format": "f8E4M3FN"} for part in ("activation", "weight")}}
+            step8 = fp8.compile(step, state, batch, recipe=recipe, trace=True)
+            for steps in 1, 2:
+                fp8.Trainer(step8, sys.argv[1], progress=False, trace_every=1).fit(state, [batch], steps, resume=True)
+            fp8.report(sys.argv[1])
+        """
+        environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+        subprocess.run([sys.executable, "-c", program, self.out], env=environment, check=True)
+        lines = (self.out / "trace.jsonl").read_text("utf-8").splitlines()
+        self.assertEqual(len(lines), 2)
+        self.assertIn("größe", lines[0])
+
     def test_differences_from_a_preset(self):
         """The page lists a recipe's differences from its preset, as for a run of fp8-run."""
         changed = fp8.compile(steps.tupled, self.state, steps.batch(), recipe="delayed", set={"dgrad.gradient.format": "f8E4M3FN"})
