@@ -2,11 +2,13 @@
 
 #include "TestSupport.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace fp8::test;
@@ -219,6 +221,46 @@ TEST(SafeTensors, FailedWriteKeepsTheOldFile) {
   EXPECT_EQ(read(path), before);
   EXPECT_FALSE(exists(path + ".fp8-tmp"));
   EXPECT_EQ(saveSample(dir / "none/a.safetensors", 4), FP8_ERROR_IO);
+}
+
+TEST(SafeTensors, WritersOfOneFileTakeTurns) {
+  TempDir dir;
+  std::string path = dir / "a.safetensors";
+  constexpr int kWriters = 4, kTimes = 25;
+  constexpr size_t kFloats = 1 << 18;
+  std::vector<std::string> mistakes(kWriters);
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < kWriters; ++writer)
+    writers.emplace_back([&, writer] {
+      Builder builder("", nullptr);
+      fp8_tensor_info info = builder.info("x", FP8_DTYPE_F32, {kFloats});
+      std::vector<float> x(kFloats, static_cast<float>(writer));
+      const void *data[] = {x.data()};
+      for (int i = 0; i < kTimes && mistakes[writer].empty(); ++i)
+        if (fp8_tensors_save(path.c_str(), &info, data, 1, nullptr, 0))
+          mistakes[writer] = fp8_last_error();
+    });
+  int mixed = 0, unread = 0;
+  for (int i = 0; i < 4 * kTimes; ++i) {
+    fp8_tensors *tensors = nullptr;
+    if (!exists(path))
+      continue;
+    const void *data = nullptr;
+    if (fp8_tensors_load(path.c_str(), &tensors) != FP8_OK ||
+        fp8_tensors_get(tensors, 0, nullptr, &data) != FP8_OK) {
+      ++unread;
+      continue;
+    }
+    const auto *x = static_cast<const float *>(data);
+    mixed += std::count(x, x + kFloats, *x) != kFloats;
+    fp8_tensors_destroy(tensors);
+  }
+  for (std::thread &writer : writers)
+    writer.join();
+  EXPECT_EQ(mistakes, std::vector<std::string>(kWriters));
+  EXPECT_EQ(mixed, 0);
+  EXPECT_EQ(unread, 0);
+  EXPECT_FALSE(exists(path + ".fp8-tmp"));
 }
 
 TEST(SafeTensors, LinksAreFollowed) {

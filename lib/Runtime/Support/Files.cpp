@@ -143,16 +143,43 @@ static int writeThrough(const std::string &path,
   return close(std::exchange(file.fd, -1)) == 0 ? 0 : errno;
 }
 
+/// Returns whether a path leads to an open file.
+static bool isOpenAt(const Descriptor &file, const std::string &path) {
+  struct stat mine, there;
+  return fstat(file.fd, &mine) == 0 && stat(path.c_str(), &there) == 0 &&
+         mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
+}
+
+/// Opens an empty temporary file. Another thread or process that has it, for it
+/// writes the same file, renames or removes it first. Returns 0, or the number
+/// of the error.
+static int openTemporary(const std::string &path, Descriptor &file) {
+  // (Not for ever: a file system may number a file anew.)
+  for (int tries = 1000; tries > 0; --tries) {
+    Descriptor opened;
+    opened.fd = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (opened.fd < 0)
+      return errno;
+    // (A file system without locks is used without.)
+    while (flock(opened.fd, LOCK_EX) != 0 && errno == EINTR)
+      ;
+    // The other may have made it the file itself, or removed it.
+    if (tries > 1 && !isOpenAt(opened, path))
+      continue;
+    std::swap(file.fd, opened.fd);
+    break;
+  }
+  return ftruncate(file.fd, 0) == 0 ? 0 : errno;
+}
+
 /// Replaces a regular file, or creates it; returns 0, or the number of the
 /// error.
 static int replaceFile(const std::string &path,
                        const std::vector<Piece> &pieces) {
   std::string temporary = path + temporarySuffix;
   Descriptor file;
-  file.fd =
-      open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file.fd < 0)
-    return errno;
+  if (int code = openTemporary(temporary, file))
+    return code;
   int code = writeAll(file.fd, pieces);
   if (!code &&
       (fsync(file.fd) != 0 || rename(temporary.c_str(), path.c_str()) != 0))

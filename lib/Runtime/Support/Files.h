@@ -24,8 +24,9 @@ std::string readTextFile(const std::string &path);
 
 /// Writes the pieces one after another. The file has either its old or its new
 /// contents, whatever happens: temporary file, fsync, rename, fsync of the
-/// directory. A symbolic link stays: the file that it leads to is written. So
-/// do pipes and devices, which are written directly.
+/// directory. Those who write it at the same time do so one after another. A
+/// symbolic link stays: the file that it leads to is written. So do pipes and
+/// devices, which are written directly.
 struct Piece {
   const void *data;
   int64_t size;
