@@ -150,6 +150,15 @@ void ArrayBatches::findRows(Array &array) {
                                     to.text(), ": it holds nothing"));
 }
 
+/// Returns whether an element is a number that no i64 holds.
+static bool isBeyondI64(const TensorFile::Tensor &tensor, int64_t i) {
+  if (tensor.type.dtype != FP8_DTYPE_U64)
+    return false;
+  uint64_t value;
+  std::memcpy(&value, tensor.data + i * sizeof(value), sizeof(value));
+  return value > INT64_MAX;
+}
+
 void ArrayBatches::checkValues(const Array &array, int64_t vocabulary) {
   const TensorFile::Tensor &tensor = array.tensor;
   if (!isWhole(tensor.type.dtype))
@@ -159,12 +168,15 @@ void ArrayBatches::checkValues(const Array &array, int64_t vocabulary) {
   if (vocabulary > 0)
     range.second = std::min(range.second, vocabulary - 1);
   int64_t count = tensor.type.elements();
+  bool isCopied = tensor.type.dtype == array.type.dtype;
   for (int64_t i = 0; i < count; ++i) {
     int64_t value = elementAsInteger(tensor.data, tensor.type.dtype, i);
-    if (value < range.first || value > range.second)
+    bool isBeyond = !isCopied && isBeyondI64(tensor, i);
+    if (value < range.first || value > range.second || isBeyond)
       throw Error(FP8_ERROR_DATA,
                   str("'", array.path, "' for batch argument '", array.name,
-                      "': element ", i, " is ", value, ", expected ",
+                      "': element ", i, " is ", isBeyond ? "above " : "", value,
+                      ", expected ",
                       vocabulary > 0 ? "at most " : str(range.first, " to "),
                       range.second));
   }

@@ -250,9 +250,30 @@ def mistakes(f):
     f.fails(r"--batch PATH=FILE with --shuffle", args=["--shuffle"], batches=[], rate=False)
 
 
+def beyond_the_type(f):
+    """A number of u64 that i64 does not hold is an error, not another number."""
+
+    def labelled(params, x, ids):
+        loss, grads = jax.value_and_grad(lambda p: jnp.mean((x @ p["w"]) ** 2))(params)
+        return jax.tree.map(lambda p, g: p - g, params, grads), {"loss": loss, "id": (ids[0] >> 40).astype(jnp.int32)}
+
+    with jax.enable_x64(True):
+        lowered = jax.jit(labelled).lower(f.params, f.x[:BATCH], np.zeros(BATCH, np.int64))
+    (f.folder / "labelled.mlir").write_text(lowered.as_text(debug_info=True))
+    command = [f.fp8_run, f.folder / "labelled.mlir", "--init", f.folder / "init.safetensors", "--batch", f"x={f.folder}/x.npy",
+               "--batch", f"ids={f.folder}/ids.npy", "--recipe", "none", "--steps", "1", "--overwrite", "--out", f.folder / "labelled"]  # fmt: skip
+    ids = np.arange(ROWS, dtype=np.uint64) + np.uint64(2**63 - ROWS)
+    np.save(f.folder / "ids.npy", ids)
+    t.run(command)
+    assert t.metric(t.read_log(f.folder / "labelled"), "id") == [2**23 - 1]
+    np.save(f.folder / "ids.npy", ids + np.uint64(2))
+    result = t.run(command, check=False)
+    assert "element 8 is above 9223372036854775807, expected -9223372036854775808 to 9223372036854775807" in result.stderr, result.stderr
+
+
 def main():
     f = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]))
-    for check in (rows_and_epochs, resumes, keys_advance, micro_batches, evaluates, files_of_odd_names, mistakes):
+    for check in (rows_and_epochs, resumes, keys_advance, micro_batches, evaluates, files_of_odd_names, mistakes, beyond_the_type):
         check(f)
         print("PASS", check.__name__)
 
