@@ -17,8 +17,10 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -471,7 +473,39 @@ struct HeldOut {
   double holdout = 0.1;
   uint64_t seed = 0;
   int32_t threads = 0;
-  bool signals = true;
+};
+
+/// Lets Python handle the signals that arrive during a call without its lock:
+/// the program's handlers run as they would between two lines of it. What one
+/// of them raises ends the call.
+class Signals {
+public:
+  /// Called without the lock; returns whether to end.
+  static int32_t check(void *self) {
+    return static_cast<Signals *>(self)->hasRaised();
+  }
+  /// Raises what a handler has raised.
+  void raise() const {
+    if (raised)
+      throw *raised;
+  }
+
+private:
+  bool hasRaised() {
+    // Another thread may keep the lock for milliseconds.
+    constexpr std::chrono::milliseconds pause(50);
+    auto now = std::chrono::steady_clock::now();
+    if (now < next)
+      return false;
+    next = now + pause;
+    nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0)
+      raised.emplace();
+    return raised.has_value();
+  }
+
+  std::chrono::steady_clock::time_point next;
+  std::optional<nb::python_error> raised;
 };
 
 /// The options for an evaluation, with ownership of what they point to.
@@ -491,7 +525,9 @@ public:
     options.holdout = heldOut.holdout > 0 ? heldOut.holdout : -1;
     options.seed = heldOut.seed;
     options.threads = heldOut.threads;
-    options.no_signals = !heldOut.signals;
+    options.no_signals = true;
+    options.stop = Signals::check;
+    options.user = &signals;
   }
   EvaluationOptions(const EvaluationOptions &) = delete;
 
@@ -506,6 +542,7 @@ private:
       ++known;
     info.dtype = static_cast<fp8_dtype>(known);
     info.rank = static_cast<int32_t>(shape.size());
+  Signals signals;
     info.dims = shape.data();
     if (fp8_tensor_bytes(&info) != static_cast<int64_t>(bytes.size()))
       throw Failure(FP8_ERROR_INVALID,
@@ -573,6 +610,7 @@ public:
     fp8_export exported = {};
     check(fp8_package_options(handle, &given.options, &exported));
     exported.directory = directory.c_str();
+    given.signals.raise();
     given.options.export_weights = &exported;
     fp8_status status;
     {
@@ -589,6 +627,7 @@ private:
 
 /// Rules about a step's metrics.
 class Alarms {
+    given.signals.raise();
 public:
   Alarms(const Function &step, const Texts &rules) {
     std::vector<const char *> texts = pointersTo(rules);
@@ -820,8 +859,7 @@ NB_MODULE(_native, m) {
       .def_rw("arrays", &HeldOut::arrays)
       .def_rw("holdout", &HeldOut::holdout)
       .def_rw("seed", &HeldOut::seed)
-      .def_rw("threads", &HeldOut::threads)
-      .def_rw("signals", &HeldOut::signals);
+      .def_rw("threads", &HeldOut::threads);
 
   nb::class_<Alarms>(m, "Alarms")
       .def(nb::init<const Function &, const Texts &>(), "step"_a, "rules"_a,

@@ -1072,6 +1072,10 @@ typedef struct fp8_train_options {
                                   state is dealt to ranks (shard)           */
   const char *ranks; /* text of ranks.txt: ranks that train together have the
                         same first line; or NULL                            */
+  /* Or NULL. fp8_evaluate and fp8_export_weights call it with user before each
+     batch, unless ranks share the batches: they end with FP8_INTERRUPTED if it
+     does not return 0. */
+  int32_t (*stop)(void *user);
 } fp8_train_options;
 
 /* Fills in what a package has for a run: functions, fingerprint, recipe,
@@ -1119,12 +1123,13 @@ FP8_CAPI fp8_status fp8_check_files(const fp8_train_options *options);
    changing it. step: of options->step, or of an executable with the same
    arguments. It uses these options: step, eval, store, load, data_files,
    eval_files, holdout, eval_batches, init and init_file (for arguments of eval
-   that are not state of the step), seed, threads, no_signals, and group. The
-   ranks of group all call this, each with all of the state (fp8_step_gather),
-   and share the batches among them. Passes message one line of JSON:
-   {"heldout_loss": 1.5, "heldout_metrics": {PATH: ...}, "batches": 8}, without
-   "heldout_metrics" if eval has no other metrics; null stands for a value that
-   is not finite. FP8_INTERRUPTED: by a signal, of one rank alone. */
+   that are not state of the step), seed, threads, no_signals, stop with
+   options->user, and group. The ranks of group all call this, each with all of
+   the state (fp8_step_gather), and share the batches among them. Passes message
+   one line of JSON: {"heldout_loss": 1.5, "heldout_metrics": {PATH: ...},
+   "batches": 8}, without "heldout_metrics" if eval has no other metrics; null
+   stands for a value that is not finite. FP8_INTERRUPTED: by a signal or by
+   stop, of one rank alone. */
 FP8_CAPI fp8_status fp8_evaluate(const fp8_train_options *options,
                                  fp8_step *step, fp8_message_fn message,
                                  void *user);

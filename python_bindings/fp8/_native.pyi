@@ -68,7 +68,6 @@ class HeldOut:
     holdout: float
     seed: int
     threads: int
-    signals: bool
     def __init__(self) -> None: ...
 
 class Alarms:

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -39,7 +38,6 @@ def evaluate(
     >>> fp8.evaluate(step8, state, batches=held_out)["heldout_loss"]               # doctest: +SKIP
     """
     held_out = _held_out(evaluation_of(step), batches, data, eval_data, holdout, seed, step._threads)
-    held_out.signals &= step._group is None  # ranks that share an evaluation end it together
     with step._held(state) as memory:
         memory.gather()
         return _read(step._functions.package.evaluate(memory.native, held_out))
@@ -109,9 +107,7 @@ def _read(line):
 def _held_out(function, batches, data, eval_data, holdout, seed, threads):
     held_out = _native.HeldOut()
     held_out.data, held_out.eval_data = _files(data), _files(eval_data)
-    held_out.holdout, held_out.seed, held_out.threads = holdout, seed, threads
-    # Python handles signals only in its main thread.
-    held_out.signals = threading.current_thread() is threading.main_thread()
+    held_out.holdout, held_out.seed, held_out.threads = float(holdout), arrays.count("seed", seed, most=2**64 - 1), threads
     if batches is not None:
         held_out.arrays = _stacked(function, batches)
     return held_out

@@ -1,10 +1,14 @@
 """fp8.evaluate, fp8.export_weights and Step.cost agree with fp8-run."""
 
 import json
+import math
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 import jax
@@ -74,6 +78,31 @@ class BesideFP8Run(unittest.TestCase):
         plain = jax.tree.map(np.asarray, self.state)
         other = fp8.evaluate(self.step, plain, batches=held_out())
         self.assertLess(abs(other["heldout_loss"] - got["heldout_loss"]), 0.02 * got["heldout_loss"])
+
+    def test_signals(self):
+        """The program's handlers run while it evaluates, and what they raise ends it; what it ignores does nothing."""
+
+        def leave(number, _):
+            raise SystemExit(number)
+
+        def evaluate_until(number):
+            sender = threading.Timer(0.2, os.kill, (os.getpid(), number))
+            sender.start()
+            while sender.is_alive():
+                fp8.evaluate(self.step, self.state, batches=many)
+
+        many, got = held_out() * 50, []
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number):
+                self.addCleanup(signal.signal, number, signal.getsignal(number))
+                signal.signal(number, lambda number, _: got.append(number))
+                evaluate_until(number)
+                self.assertEqual(got.pop(), number)
+                signal.signal(number, signal.SIG_IGN)
+                evaluate_until(number)
+                signal.signal(number, leave)
+                with self.assertRaises(SystemExit):
+                    evaluate_until(number)
 
     def test_losses_of_parts(self):
         """Of several results named so, the loss is the one with the shortest path; the others have longer names."""

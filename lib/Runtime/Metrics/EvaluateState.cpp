@@ -126,6 +126,13 @@ std::unique_ptr<Evaluation> HeldOut::open(const fp8_executable &function) {
   return evaluation;
 }
 
+/// Returns whether an evaluation is to end before its next batch.
+static bool isToStop(const fp8_train_options &options,
+                     const SignalScope &signals) {
+  return signals.isInterrupted() ||
+         (options.stop && options.stop(options.user) != 0);
+}
+
 static Error interruption() {
   return {FP8_INTERRUPTED, "interrupted during the evaluation"};
 }
@@ -141,7 +148,7 @@ std::string evaluateState(const fp8_train_options &options, fp8_step &step) {
   SignalScope signals(!options.no_signals);
   // Ranks that share an evaluation finish it together.
   std::optional<std::vector<double>> means =
-      evaluation->run([&] { return !isShared && signals.isInterrupted(); });
+      evaluation->run([&] { return !isShared && isToStop(options, signals); });
   if (!means)
     throw interruption();
   // JSON has no NaN and no infinity.
@@ -170,9 +177,10 @@ void exportState(const fp8_train_options &options, fp8_step &step,
     std::unique_ptr<Evaluation> evaluation =
         heldOut.open(*options.export_weights->eval);
     SignalScope signals(!options.no_signals);
-    check =
-        exporter.check(*evaluation, [&] { return signals.isInterrupted(); });
-    if (signals.isInterrupted())
+    bool isStopped = false;
+    check = exporter.check(
+        *evaluation, [&] { return isStopped = isToStop(options, signals); });
+    if (isStopped || signals.isInterrupted())
       throw interruption();
   }
   exporter.writeManifest(number, check);
