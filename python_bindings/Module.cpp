@@ -76,10 +76,20 @@ void translate(const std::exception_ptr &thrown, void *) {
 
 using Texts = std::vector<std::string>;
 
+/// Returns a text for the C interfaces, which read it up to the first NUL.
+const char *cText(const std::string &text) {
+  if (text.find('\0') != std::string::npos)
+    throw Failure(FP8_ERROR_INVALID,
+                  std::string("expected a text without NUL but got one behind "
+                              "'") +
+                      text.c_str() + "'");
+  return text.c_str();
+}
+
 std::vector<const char *> pointersTo(const Texts &texts) {
   std::vector<const char *> pointers;
   for (const std::string &text : texts)
-    pointers.push_back(text.c_str());
+    pointers.push_back(cText(text));
   return pointers;
 }
 
@@ -169,7 +179,7 @@ public:
   Group(const std::optional<std::string> &transport, double timeout,
         int64_t bucketBytes) {
     fp8_group_options options = {};
-    options.transport = transport ? transport->c_str() : nullptr;
+    options.transport = transport ? cText(*transport) : nullptr;
     options.timeout = timeout;
     options.bucket_bytes = bucketBytes;
     fp8_status status;
@@ -365,7 +375,7 @@ public:
     {
       nb::gil_scoped_release release;
       status =
-          fp8_tensors_save(path.c_str(), infos.data(), data.data(),
+          fp8_tensors_save(cText(path), infos.data(), data.data(),
                            static_cast<int64_t>(infos.size()), texts.data(),
                            static_cast<int64_t>(texts.size() / 2));
     }
@@ -378,7 +388,7 @@ public:
     fp8_status status;
     {
       nb::gil_scoped_release release;
-      status = fp8_step_save_set(handle, index.c_str(), texts.data(),
+      status = fp8_step_save_set(handle, cText(index), texts.data(),
                                  static_cast<int64_t>(texts.size() / 2));
     }
     check(status);
@@ -388,7 +398,7 @@ public:
   /// step that the file records, or "". `recipe` is that of the step.
   std::string restore(const std::string &path, const std::string &recipe) {
     fp8_tensors *opened;
-    check(fp8_tensors_load(path.c_str(), &opened));
+    check(fp8_tensors_load(cText(path), &opened));
     std::unique_ptr<fp8_tensors, void (*)(fp8_tensors *)> tensors(
         opened, fp8_tensors_destroy);
     fp8_status status = fp8_step_restore(handle, opened);
@@ -522,7 +532,7 @@ public:
       add(heldOut.arrays[i], infos[i]);
     options.eval_batches = batches.data();
     options.num_eval_batches = static_cast<int64_t>(batches.size());
-    options.holdout = heldOut.holdout > 0 ? heldOut.holdout : -1;
+    options.holdout = heldOut.holdout == 0 ? -1 : heldOut.holdout;
     options.seed = heldOut.seed;
     options.threads = heldOut.threads;
     options.no_signals = true;
@@ -532,6 +542,7 @@ public:
   EvaluationOptions(const EvaluationOptions &) = delete;
 
   fp8_train_options options = {};
+  Signals signals;
 
 private:
   void add(const HeldOut::Array &array, fp8_tensor_info &info) {
@@ -542,7 +553,6 @@ private:
       ++known;
     info.dtype = static_cast<fp8_dtype>(known);
     info.rank = static_cast<int32_t>(shape.size());
-  Signals signals;
     info.dims = shape.data();
     if (fp8_tensor_bytes(&info) != static_cast<int64_t>(bytes.size()))
       throw Failure(FP8_ERROR_INVALID,
@@ -567,7 +577,7 @@ public:
     fp8_status status;
     {
       nb::gil_scoped_release release;
-      status = fp8_package_open(directory.c_str(), &opened);
+      status = fp8_package_open(cText(directory), &opened);
     }
     check(status);
     handle = owned = opened;
@@ -600,6 +610,7 @@ public:
       nb::gil_scoped_release release;
       status = fp8_evaluate(&given.options, step.get(), set, &line);
     }
+    given.signals.raise();
     check(status);
     return line;
   }
@@ -609,14 +620,14 @@ public:
     EvaluationOptions given(heldOut);
     fp8_export exported = {};
     check(fp8_package_options(handle, &given.options, &exported));
-    exported.directory = directory.c_str();
-    given.signals.raise();
+    exported.directory = cText(directory);
     given.options.export_weights = &exported;
     fp8_status status;
     {
       nb::gil_scoped_release release;
       status = fp8_export_weights(&given.options, step.get(), number);
     }
+    given.signals.raise();
     check(status);
   }
 
@@ -627,7 +638,6 @@ private:
 
 /// Rules about a step's metrics.
 class Alarms {
-    given.signals.raise();
 public:
   Alarms(const Function &step, const Texts &rules) {
     std::vector<const char *> texts = pointersTo(rules);
@@ -674,7 +684,7 @@ public:
     fp8_status status;
     {
       nb::gil_scoped_release release;
-      status = fp8_program_emit(handle, directory.c_str());
+      status = fp8_program_emit(handle, cText(directory));
     }
     if (status != FP8_OK)
       throw Failure(status, fp8_compiler_last_error());
@@ -685,7 +695,7 @@ private:
 };
 
 const char *orNull(const std::optional<std::string> &text) {
-  return text ? text->c_str() : nullptr;
+  return text ? cText(*text) : nullptr;
 }
 
 /// Compiles. Returns the program or None, the diagnostics, one line each, and
@@ -709,8 +719,8 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
                             stateTexts = pointersTo(states);
   Texts lines;
   fp8_compile_options options = {};
-  options.step = step.c_str();
-  options.recipe = recipe.c_str();
+  options.step = cText(step);
+  options.recipe = cText(recipe);
   options.set = setTexts.data();
   options.num_set = static_cast<int64_t>(setTexts.size());
   options.roles = roleTexts.data();
@@ -757,7 +767,7 @@ nb::tuple runPasses(const std::string &module, const std::string &pipeline,
   fp8_status status;
   {
     nb::gil_scoped_release release;
-    status = fp8_run_passes(module.c_str(), pipeline.c_str(), locations, keep,
+    status = fp8_run_passes(cText(module), cText(pipeline), locations, keep,
                             &lines, &result);
   }
   if (status != FP8_OK)

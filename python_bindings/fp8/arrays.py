@@ -1,7 +1,8 @@
-"""Converts between NumPy's types and the runtime's, and checks arguments: arrays and counts."""
+"""Converts between NumPy's types and the runtime's, and checks arguments: arrays, counts and paths."""
 
 import functools
 import operator
+import os
 import sys
 
 import numpy as np
@@ -132,15 +133,27 @@ def given_batch(value, info, rank, path):
     return whole[tuple(slice(begin, begin + size) for begin, size in zip(info.parts[rank], info.shape))]
 
 
-def count(name, value):
-    """Returns an argument that is a number of things; raises TypeError for anything but an integer, and ValueError below 0."""
+def count(name, value, most=None):
+    """Returns an argument that is a number of things; raises TypeError for anything but an integer, and ValueError below 0 or above `most`."""
     try:
         number = operator.index(value)
     except TypeError:
         raise TypeError(f"expected {name} to be an integer but got {value!r}") from None
     if number < 0:
         raise ValueError(f"expected {name} to be 0 or more but got {number}")
+    if most is not None and number > most:
+        raise ValueError(f"expected {name} to be at most {most} but got {number}")
     return number
+
+
+def path_text(path):
+    """Returns the path of a file as a text; raises TypeError for anything that is no path, and ValueError for bytes that are not UTF-8."""
+    text = os.fsdecode(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"expected a path in UTF-8 but got {path!r}") from None
+    return text
 
 
 def describe(shape, dtype):

@@ -109,7 +109,11 @@ def compile(
     """
     expect_group(group)
     set, roles, states = (_mapping(name, given) for name, given in (("set", set), ("roles", roles), ("states", states)))
-    threads, compile_threads, zero = (arrays.count(*each) for each in (("threads", threads), ("compile_threads", compile_threads), ("zero", zero)))
+    for name, given in (("loss", loss), ("entry", entry), ("target", target), ("gpu_image", gpu_image), ("loss_reduction", loss_reduction)):
+        if not isinstance(given, str) and (given is not None or name == "target"):
+            raise TypeError(f"expected {name} to be a text but got {given!r}")
+    numbers = {"threads": threads, "compile_threads": compile_threads, "zero": zero, "global_batch": global_batch}
+    threads, compile_threads, zero, global_batch = (arrays.count(*each, most=2**31 - 1) for each in numbers.items())
     made = None
     if callable(step):
         made = trees.JaxTrees(step, args, named, _OPTIONS)

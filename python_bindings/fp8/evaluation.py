@@ -68,6 +68,8 @@ def export_weights(
     Raises ValueError if the package cannot export in this format and OSError if the files cannot be written.
     """
     _check_step(step)
+    directory = arrays.path_text(directory)
+    number = None if number is None else arrays.count("number", number, most=2**63 - 1)
     with step._held(state) as memory:
         memory.gather()
         if step._is_first():
@@ -77,7 +79,7 @@ def export_weights(
             if has_data and evaluation is None:
                 raise ValueError("expected a step with an evaluation for the held-out data: fp8.compile(step, ..., evaluate=function)")
             held_out = _held_out(evaluation, batches, data, eval_data, holdout, seed, step._threads) if has_data else _native.HeldOut()
-            package.export_weights(memory.native, os.fspath(directory), memory.number if number is None else number, held_out)
+            package.export_weights(memory.native, directory, memory.number if number is None else number, held_out)
         if step._group is not None:
             step._group.gather()
 
@@ -115,7 +117,7 @@ def _held_out(function, batches, data, eval_data, holdout, seed, threads):
 
 def _files(given):
     """Returns the paths of one file or of several."""
-    return [os.fspath(path) for path in ([given] if isinstance(given, (str, os.PathLike)) else given)]
+    return [arrays.path_text(path) for path in ([given] if isinstance(given, (str, os.PathLike)) else given)]
 
 
 _KEYWORDS = ("batches", "data", "eval_data", "holdout", "seed")

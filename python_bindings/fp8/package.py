@@ -18,9 +18,9 @@ def load(directory: str | os.PathLike, threads: int = 0, group: Group | None = N
     Raises OSError if a file cannot be read and ValueError if one is damaged,
     of another version, or for a single process.
     """
-    threads = arrays.count("threads", threads)
+    threads = arrays.count("threads", threads, most=2**31 - 1)
     expect_group(group)
-    directory = pathlib.Path(directory)
+    directory = pathlib.Path(arrays.path_text(directory))
     functions = state.Functions(_native.Package(str(directory)), group)
     if functions.package.text("signature.json") is None:
         raise ValueError(f"{directory}: expected signature.json in the package: it was written by an earlier version")

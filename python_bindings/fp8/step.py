@@ -139,8 +139,9 @@ class Step:
 
     def _save(self, path, state, more=()):
         """Does the same; `more` is metadata, keys and values."""
+        path = arrays.path_text(path)
         with self._held(state) as memory:
-            if str(path).endswith(INDEX):
+            if path.endswith(INDEX):
                 memory.save_set(path, [*self._metadata(memory), *more])
             else:
                 memory.gather()
@@ -150,7 +151,7 @@ class Step:
                 self._group.gather()
 
     def _write(self, path, memory, more=()):
-        memory.native.save(str(path), [*self._metadata(memory), *more])
+        memory.native.save(arrays.path_text(path), [*self._metadata(memory), *more])
 
     def _metadata(self, memory):
         names = "".join(f"{name}\n" for name in self._functions.compilers_names)
@@ -164,7 +165,7 @@ class Step:
         """
         leaves = self._leading(like)
         memory = state.Memory(self._functions, self._threads)
-        memory.restore(str(path), self.recipe)
+        memory.restore(arrays.path_text(path), self.recipe)
         return self._shown(memory, like, leaves)
 
     def gather(self, *state: Any) -> None:
@@ -302,7 +303,7 @@ class Step:
         """Writes the step as a package, which `fp8.load`, fp8-train and C programs run without the compiler."""
         if self._program is None:
             raise ValueError("expected a step that fp8.compile made but got one from a package: copy its directory")
-        directory = pathlib.Path(directory)
+        directory = pathlib.Path(arrays.path_text(directory))
         self._program.emit(str(directory))
         rows = lambda leaves: [{"path": leaf.path, "shape": leaf.shape, "dtype": leaf.dtype.name, "key": leaf.key} for leaf in leaves]
         trees = {

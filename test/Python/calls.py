@@ -4,6 +4,7 @@ used."""
 import functools
 import gc
 import json
+import os
 import pathlib
 import pickle
 import subprocess
@@ -488,6 +489,11 @@ class Errors(unittest.TestCase):
             (TypeError, "expected group to be an fp8.Group but got str", {"group": "x"}),
             (TypeError, "expected threads to be an integer but got '2'", {"threads": "2"}),
             (ValueError, "expected compile_threads to be 0 or more but got -1", {"compile_threads": -1}),
+            (ValueError, "expected threads to be at most 2147483647 but got 1099511627776", {"threads": 2**40}),
+            (TypeError, "expected global_batch to be an integer but got 1.5", {"data_parallel": True, "global_batch": 1.5}),
+            (TypeError, "expected loss to be a text but got 3", {"loss": 3}),
+            (TypeError, "expected target to be a text but got None", {"target": None}),
+            (ValueError, "expected a text without NUL but got one behind 'fp8'", {"recipe": "fp8\0 or not"}),
             (TypeError, "expected evaluate to be a function, a module's text or its path but got int", {"evaluate": 3}),
         ):
             with self.assertRaisesRegex(error, text):
@@ -498,6 +504,28 @@ class Errors(unittest.TestCase):
             fp8.load("package", group="x")
         with self.assertRaisesRegex(ValueError, r"expected a batch with rows but got batch\['weights'\]\['unused'\]: float32\[0,3\]"):
             fp8.compile(steps.tupled, state, jax.tree.map(lambda x: x[:0], batch))
+
+    def test_paths(self):
+        """What is no path is an error, and no other path: C ends a text at a NUL."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.step.save_state(os.fsencode(f"{folder}/state.safetensors"), self.state)
+            self.step.load_state(f"{folder}/state.safetensors".encode(), self.state)
+            calls = {
+                "save_state": lambda path: self.step.save_state(path, self.state),
+                "load_state": lambda path: self.step.load_state(path, self.state),
+                "save": self.step.save,
+                "load": fp8.load,
+                "export_weights": lambda path: fp8.export_weights(self.step, path, self.state),
+            }
+            for name, call in calls.items():
+                with self.subTest(name):
+                    with self.assertRaisesRegex(TypeError, "NoneType"):
+                        call(None)
+                    with self.assertRaisesRegex(ValueError, "expected a text without NUL but got one behind '.*state.safetensors'"):
+                        call(f"{folder}/state.safetensors\0.old")
+                    with self.assertRaisesRegex(ValueError, r"expected a path in UTF-8 but got '.*\\udcff'"):
+                        call(f"{folder}/\udcff")
+            self.assertEqual(os.listdir(folder), ["state.safetensors"])
 
     def test_compiling(self):
         with self.assertRaisesRegex(fp8.CompileError, "unknown recipe.*no-such|no-such.*recipe"):

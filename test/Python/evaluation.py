@@ -156,6 +156,15 @@ class BesideFP8Run(unittest.TestCase):
             evaluate(self.state, batches=[])
         with self.assertRaisesRegex(ValueError, "the evaluation has no data"):
             evaluate(self.state)
+        for error, text, data in (
+            (ValueError, "expected seed to be 0 or more but got -1", {"seed": -1}),
+            (ValueError, "expected seed to be at most 18446744073709551615 but got 18446744073709551616", {"seed": 2**64}),
+            (ValueError, "expected a held-out fraction below 1", {"holdout": math.nan}),
+        ):
+            with self.assertRaisesRegex(error, text):
+                evaluate(self.state, batches=held_out(), **data)
+        with self.assertRaisesRegex(TypeError, "expected number to be an integer but got 1.5"):
+            fp8.export_weights(self.step, self.folder / "none", self.state, number=1.5)
         with self.assertRaisesRegex(TypeError, "expected the arguments that hold state, of state, batch, but got none"):
             evaluate(batches=held_out())
         for call in (lambda: fp8.evaluate(steps.tupled, self.state, batches=held_out()), lambda: fp8.export_weights(steps.tupled, self.folder / "none", self.state)):
