@@ -233,8 +233,9 @@ class Step:
         memory = self._newest()
         if memory is None:
             raise ValueError("expected a call before it is timed, and its state to be alive")
-        rows = sorted(memory.native.profile(), key=lambda row: -row["seconds"])
-        memory.native.set_profile(on)
+        with memory.lock:
+            rows = sorted(memory.native.profile(), key=lambda row: -row["seconds"])
+            memory.native.set_profile(on)
         return rows
 
     # ------------------------------------------------------------ reports

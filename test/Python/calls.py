@@ -327,6 +327,28 @@ class State(unittest.TestCase):
         reader.join()
         self.assertTrue(all(seen))
 
+    def test_profile_waits_for_a_step(self):
+        """The step of another thread is writing what it reads."""
+        compiled = fp8.compile(steps.tupled, steps.state(), steps.batch(), recipe="none")
+        state, _ = compiled(steps.state(), steps.batch())
+        begun, read, goes_on = threading.Event(), threading.Event(), threading.Event()
+
+        class Late:
+            def __array__(late, dtype=None, copy=None):
+                begun.set()
+                goes_on.wait()
+                return np.asarray(steps.batch()["x"])
+
+        threads = [threading.Thread(target=lambda: compiled(state, {**steps.batch(), "x": Late()})), threading.Thread(target=lambda: (compiled.profile(), read.set()))]
+        threads[0].start()
+        begun.wait()
+        threads[1].start()
+        self.assertFalse(read.wait(0.2))
+        goes_on.set()
+        for thread in threads:
+            thread.join()
+        self.assertTrue(read.is_set())
+
     def test_user_form_is_dropped(self):
         """What was dequantized to be read does not stay in memory."""
         state, _ = self.take(1)
