@@ -191,10 +191,11 @@ static CheckpointInfo readInfo(const TensorFile &file,
     return found->second;
   };
   if (value("format") == "fp8.state")
-    throw Error(FP8_ERROR_FORMAT,
+    throw Error(FP8_ERROR_MISMATCH,
                 str("'", at.path,
                     "' was written from Python and does not say where the data "
-                    "stand: continue it there, with fp8.Trainer"));
+                    "stand: continue it there, with fp8.Trainer, or remove it "
+                    "to continue from an earlier one"));
   if (value("format") != formatName)
     throw Error(FP8_ERROR_FORMAT,
                 str("'", at.path, "': expected checkpoint format ", formatName,
@@ -240,6 +241,8 @@ struct Whole {
 using Warn = std::function<void(const std::string &)>;
 
 /// Returns the newest checkpoint that is complete; nothing if there is none.
+/// Throws if that is one of Python's: it is not damaged, and the steps since
+/// an earlier one would be lost.
 static std::optional<Whole>
 readNewest(const std::vector<CheckpointFile> &checkpoints, const Warn &warn) {
   for (const CheckpointFile &checkpoint : checkpoints) {
@@ -248,7 +251,8 @@ readNewest(const std::vector<CheckpointFile> &checkpoints, const Warn &warn) {
       whole.info = readInfo(whole.file, checkpoint);
       return std::move(whole);
     } catch (const Error &error) {
-      if (error.status == FP8_ERROR_MEMORY)
+      if (error.status == FP8_ERROR_MEMORY ||
+          error.status == FP8_ERROR_MISMATCH)
         throw;
       warn(str("warning: passing over a checkpoint: ", error.what()));
     }

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -223,18 +224,21 @@ def checkpoint_of_another_version(f):
 
 @case
 def checkpoint_from_python(f):
-    """A checkpoint of fp8.Trainer does not say where the data stand: the message says so, and the file stays."""
-    f.run("python", steps=5)
-    path = f.path("python") / "checkpoint-5.safetensors"
+    """A checkpoint of fp8.Trainer does not say where the data stand: the message says so, and nothing goes on from an earlier one."""
+    f.run("python", steps=8)
+    log = (f.path("python") / "log.jsonl").read_text()
+    path = f.path("python") / "checkpoint-8.safetensors"
     content = path.read_bytes()
     end = 8 + int.from_bytes(content[:8], "little")
-    header = json.dumps({**json.loads(content[8:end]), "__metadata__": {"format": "fp8.state", "step": "5"}}).encode()
+    header = json.dumps({**json.loads(content[8:end]), "__metadata__": {"format": "fp8.state", "step": "8"}}).encode()
     content = len(header).to_bytes(8, "little") + header + content[end:]
     path.write_bytes(content)
-    result = f.run("python", "--resume", check=False)
-    assert "was written from Python" in result.stderr and "fp8.Trainer" in result.stderr, result.stderr
-    assert result.returncode == 1 and "error: no valid checkpoint to resume from" in result.stderr, result.stderr
-    assert path.read_bytes() == content
+    result = f.run("python", "--resume", steps=12, check=False)
+    assert result.returncode == 1 and re.search("error: .*checkpoint-8.safetensors' was written from Python .*fp8.Trainer", result.stderr), result.stderr
+    assert path.read_bytes() == content and (f.path("python") / "log.jsonl").read_text() == log
+    path.unlink()
+    assert "resuming from" in f.run("python", "--resume", steps=8).stdout
+    assert [row["step"] for row in t.read_log(f.path("python"))] == list(range(1, 9))
 
 
 @case
