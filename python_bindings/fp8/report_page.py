@@ -117,9 +117,10 @@ def is_step(row):
 
 
 def read_log(path):
-    """Returns the rows of log.jsonl, which every run has."""
+    """Returns the rows of log.jsonl, which every run has. The end of a line may be missing: a run is writing it, or was killed."""
     try:
-        lines = path.read_text("utf-8").splitlines()
+        data = path.read_bytes()
+        lines = (data[: data.rfind(b"\n") + 1] or data).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ReportError(f"expected a run directory with log.jsonl but got {path.parent}: {error}") from error
     rows = []

@@ -405,6 +405,10 @@ class Training(unittest.TestCase):
         # A loss that is not finite is text.
         log.write_text(text + '{"step": 3, "loss": "nan", "metrics": {}}\n')
         self.assertTrue(fp8.report(self.out).exists())
+        # A run that is on, or was killed, may have written a part of a line.
+        log.write_bytes(text.encode() + '{"step": 3, "loss": 1.0, "metrics": {"größe'.encode()[:-3])
+        self.assertEqual([row["step"] for row in report_page.read_log(log)], [1, 2])
+        self.assertTrue(fp8.report(self.out).exists())
 
     def test_trace_and_report(self):
         traced = fp8.compile(steps.tupled, self.state, steps.batch(), recipe="delayed", trace=True)
