@@ -220,6 +220,8 @@ def _flow(value: Any) -> str:
         return "{" + ", ".join(f"{key}: {_flow(part)}" for key, part in value.items() if part is not None) + "}"
     if isinstance(value, Iterable) and not isinstance(value, str):
         return "[" + ", ".join(map(_flow, value)) + "]"
+    if dataclasses.is_dataclass(value) and not isinstance(value, _Flow):  # such as Forward, which has lines of its own in a Recipe
+        return _Flow.__str__(value)
     if isinstance(value, str) and not value.replace("_", "").isalnum():
         return "'" + value.replace("'", "''") + "'"
     return str(value)

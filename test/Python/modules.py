@@ -251,6 +251,8 @@ class Facts(unittest.TestCase):
         as_object = Recipe("mine", Forward(), rules=[Rule(path="*['up']")], optimizer=Optimizer(clip_update=False), seed=3)
         one, two = (fp8.compile(steps.tupled, self.state, self.batch, recipe=recipe) for recipe in (given, as_object))
         self.assertEqual(one.recipe, two.recipe)
+        mixed = fp8.compile(steps.tupled, self.state, self.batch, recipe={**given, "forward": Forward()}, set={"optimizer": Optimizer(clip_update=False)})
+        self.assertEqual(mixed.recipe, two.recipe)
         self.assertIn("name: mine\n", one.recipe)
         with self.assertRaisesRegex(fp8.CompileError, r"error: recipe\.yaml:3:\d+: .*'f8E4M4'"):
             fp8.compile(steps.tupled, self.state, self.batch, recipe=Recipe("mine", Forward(Operand("f8E4M4"))))
