@@ -23,6 +23,7 @@
 #include <optional>
 #include <set>
 #include <stdexcept>
+#include <unistd.h>
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -40,6 +41,48 @@ void check(fp8_status status) {
   if (status != FP8_OK)
     throw Failure(status, fp8_last_error());
 }
+
+/// Waits for the end of the process. When Python ends, it ends other threads
+/// where they ask for its lock, by unwinding their stacks; in the frames of
+/// nanobind and of the C interfaces that would abort the program.
+[[noreturn]] void waitForEnd() {
+  for (;;)
+    pause();
+}
+
+/// Leaves Python's lock to others as long as it lives.
+class Unlocked {
+public:
+  Unlocked() : state(PyEval_SaveThread()) {}
+  Unlocked(const Unlocked &) = delete;
+  ~Unlocked() {
+    try {
+      PyEval_RestoreThread(state);
+    } catch (...) {
+      waitForEnd();
+    }
+  }
+
+private:
+  PyThreadState *state;
+};
+
+/// Has Python's lock as long as it lives.
+class Locked {
+public:
+  Locked() {
+    try {
+      state = PyGILState_Ensure();
+    } catch (...) {
+      waitForEnd();
+    }
+  }
+  Locked(const Locked &) = delete;
+  ~Locked() { PyGILState_Release(state); }
+
+private:
+  PyGILState_STATE state;
+};
 
 /// fp8.RankError, created with the module.
 PyObject *rankError;
@@ -184,7 +227,7 @@ public:
     options.bucket_bytes = bucketBytes;
     fp8_status status;
     {
-      nb::gil_scoped_release release;
+      Unlocked others;
       status = fp8_group_create(&options, &handle);
     }
     check(status);
@@ -200,7 +243,7 @@ public:
       fp8_step_set_group(step, nullptr);
     steps.clear();
     fp8_group *left = std::exchange(handle, nullptr);
-    nb::gil_scoped_release release;
+    Unlocked others;
     fp8_group_destroy(left);
   }
 
@@ -229,7 +272,7 @@ public:
     fp8_group *group = get();
     fp8_status status;
     {
-      nb::gil_scoped_release release;
+      Unlocked others;
       status = fp8_group_gather(group, mine.c_str(),
                                 static_cast<int64_t>(mine.size()), add, &all);
     }
@@ -241,11 +284,11 @@ public:
   }
 
   bool claimFailure() const {
-    nb::gil_scoped_release release;
+    Unlocked others;
     return fp8_group_claim_failure(handle);
   }
   void abort(const std::string &message) const {
-    nb::gil_scoped_release release;
+    Unlocked others;
     fp8_group_abort(handle, message.c_str());
   }
 
@@ -281,7 +324,7 @@ public:
   void gather() {
     fp8_status status;
     {
-      nb::gil_scoped_release release;
+      Unlocked others;
       status = fp8_step_gather(handle);
     }
     check(status);
@@ -293,7 +336,7 @@ public:
     ranks();
     fp8_status status;
     {
-      nb::gil_scoped_release release;
+      Unlocked others;
       status = fp8_step_run(handle);
     }
     isBroken = status != FP8_OK;
@@ -373,7 +416,7 @@ public:
     std::vector<const char *> texts = pointersTo(metadata);
     fp8_status status;
     {
-      nb::gil_scoped_release release;
+      Unlocked others;
       status =
           fp8_tensors_save(cText(path), infos.data(), data.data(),
                            static_cast<int64_t>(infos.size()), texts.data(),
@@ -387,7 +430,7 @@ public:
     std::vector<const char *> texts = pointersTo(metadata);
     fp8_status status;
     {
-      nb::gil_scoped_release release;
+      Unlocked others;
       status = fp8_step_save_set(handle, cText(index), texts.data(),
                                  static_cast<int64_t>(texts.size() / 2));
     }
@@ -508,7 +551,7 @@ private:
     if (now < next)
       return false;
     next = now + pause;
-    nb::gil_scoped_acquire lock;
+    Locked mine;
     if (PyErr_CheckSignals() != 0)
       raised.emplace();
     return raised.has_value();
@@ -576,7 +619,7 @@ public:
     fp8_package *opened;
     fp8_status status;
     {
-      nb::gil_scoped_release release;
+      Unlocked others;
       status = fp8_package_open(cText(directory), &opened);
     }
     check(status);
@@ -607,7 +650,7 @@ public:
     std::string line;
     fp8_status status;
     {
-      nb::gil_scoped_release release;
+      Unlocked others;
       status = fp8_evaluate(&given.options, step.get(), set, &line);
     }
     given.signals.raise();
@@ -624,7 +667,7 @@ public:
     given.options.export_weights = &exported;
     fp8_status status;
     {
-      nb::gil_scoped_release release;
+      Unlocked others;
       status = fp8_export_weights(&given.options, step.get(), number);
     }
     given.signals.raise();
@@ -673,7 +716,7 @@ public:
     const fp8_package *package;
     fp8_status status;
     {
-      nb::gil_scoped_release release;
+      Unlocked others;
       status = fp8_program_load(handle, &package);
     }
     check(status);
@@ -683,7 +726,7 @@ public:
   void emit(const std::string &directory) const {
     fp8_status status;
     {
-      nb::gil_scoped_release release;
+      Unlocked others;
       status = fp8_program_emit(handle, cText(directory));
     }
     if (status != FP8_OK)
@@ -750,7 +793,7 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
   fp8_program *program = nullptr;
   fp8_status status;
   {
-    nb::gil_scoped_release release;
+    Unlocked others;
     status = fp8_compile(&options, &program);
   }
   if (status == FP8_OK)
@@ -766,7 +809,7 @@ nb::tuple runPasses(const std::string &module, const std::string &pipeline,
   char *result = nullptr;
   fp8_status status;
   {
-    nb::gil_scoped_release release;
+    Unlocked others;
     status = fp8_run_passes(cText(module), cText(pipeline), locations, keep,
                             &lines, &result);
   }

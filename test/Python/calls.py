@@ -438,6 +438,31 @@ class State(unittest.TestCase):
             thread.join()
         self.assertEqual(losses, [want] * 3)
 
+    def test_the_end_of_the_program(self):
+        """Python ends threads for which it does not wait in the middle of a call, which is no error."""
+        program = """if True:
+            import threading, time, numpy as np, fp8
+            step8, begun = fp8.load(__import__("sys").argv[1]), threading.Event()
+            def train():
+                state = np.ones((256, 256), np.float32)
+                while True:
+                    state, _ = step8(state, np.ones((64, 256), np.float32))
+                    begun.set()
+            for _ in range(2):
+                threading.Thread(target=train, daemon=True).start()
+            begun.wait()
+        """
+
+        def step(w, x):
+            loss, gradient = jax.value_and_grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+            return w - 0.1 * gradient, loss
+
+        with tempfile.TemporaryDirectory() as folder:
+            fp8.compile(step, jnp.ones((256, 256)), jnp.ones((64, 256)), recipe="none").save(folder)
+            for _ in range(3):
+                ended = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True)
+                self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+
 
 class Errors(unittest.TestCase):
     @classmethod

@@ -52,7 +52,8 @@ int ThreadPool::defaultThreads() {
 
 std::shared_ptr<ThreadPool> ThreadPool::get(int threads) {
   static std::mutex mutex;
-  static std::map<int, std::weak_ptr<ThreadPool>> pools;
+  // Lives on while the process ends: other threads may still create steps.
+  static auto &pools = *new std::map<int, std::weak_ptr<ThreadPool>>;
   std::lock_guard<std::mutex> lock(mutex);
   std::shared_ptr<ThreadPool> pool = pools[threads].lock();
   if (!pool) {
