@@ -194,7 +194,7 @@ class Trainer:
     def _train(self, state, batches, steps):
         bar = self._bar(steps)
         self._alarms, self._kept = self._rules(), None
-        self._started, self._unwritten = time.perf_counter(), None
+        self._started, self._unwritten = time.perf_counter() - self._seconds_before, None
         roots = self.step._trees.roots
         last = below(roots[-1], [leaf.path for leaf in self.step._trees.arguments], roots)
         with self._log("log.jsonl") as jsonl, self._log("log.csv") as table, self._catch_signals():
@@ -485,7 +485,7 @@ class Trainer:
         warnings.warn(f"{name} was written with the recipe {other}: training does not continue exactly", stacklevel=4)
 
     def _begin(self, state, resume, overwrite):
-        self._count, self._before, self._may_be_infinite = 0, None, set()
+        self._count, self._before, self._may_be_infinite, self._seconds_before = 0, None, set(), 0
         newest = self._from_first(self._newest() if resume else None)
         if not newest and self._from_first(bool(resume and self._complete())):
             raise ValueError(f"{self.out}: expected a checkpoint to resume from but got damaged ones only: overwrite=True begins anew")
@@ -540,13 +540,17 @@ class Trainer:
                 self._replace_file(name, text)
 
     def _cut_logs(self):
-        """Removes the log lines that an interrupted run wrote after the checkpoint, and those that are no steps, as fp8-run does."""
+        """Removes the log lines that an interrupted run wrote after the checkpoint, and those that are no steps, as fp8-run does. The time goes on
+        from that of the last one."""
         for name in ("log.jsonl", "trace.jsonl"):
             path = self.out / name
             if path.exists():
                 lines = path.read_text("utf-8", errors="replace").splitlines(keepends=True)
                 kept = [line for line in lines if line.endswith("\n") and (step := step_of(line)) is not None and step <= self.taken]
                 self._replace_file(name, "".join(kept))
+                seconds = json.loads(kept[-1]).get("seconds") if kept and name == "log.jsonl" else None
+                if isinstance(seconds, int | float):
+                    self._seconds_before = seconds
 
     def _limited(self, batches, steps):
         is_alone = self._group is None or self.step._functions.shares_batch

@@ -84,13 +84,17 @@ class Training(unittest.TestCase):
     def test_resuming_is_one_long_run(self):
         long = self.trainer(self.folder / "long").fit(self.state, batches(), 6)
         self.trainer().fit(self.state, batches(), 4)
-        with open(self.out / "log.jsonl", "a") as file:
+        lines = self.lines()
+        lines[-1]["seconds"] = 1000.0
+        with open(self.out / "log.jsonl", "w") as file:
+            file.write("".join(json.dumps(line) + "\n" for line in lines))
             file.write('{"step": 5, "loss": 0, "metrics": {}}\n{"step": 6, "lo')  # as if the run was killed
         with self.assertRaisesRegex(FileExistsError, "expected no earlier run"):
             self.trainer().fit(self.state, batches(), 6)
         trainer = self.trainer()
         again = trainer.fit(self.state, batches(begin=4), 6, resume=True)
         self.assertEqual([line["loss"] for line in self.lines()], [line["loss"] for line in self.lines(self.folder / "long")])
+        self.assertEqual([line["seconds"] >= 1000 for line in self.lines()], [False] * 3 + [True] * 3)
         for one, two in zip(jax.tree.leaves(long), jax.tree.leaves(again), strict=True):
             self.assertEqual(np.asarray(one).tobytes(), np.asarray(two).tobytes())
         self.assertEqual((self.out / "checkpoint-6.safetensors").read_bytes(), (self.folder / "long" / "checkpoint-6.safetensors").read_bytes())
