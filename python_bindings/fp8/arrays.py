@@ -82,6 +82,12 @@ def is_key(value):
     return is_jax(value) and "key<" in str(getattr(value, "dtype", ""))
 
 
+def expect_generator(value, generator, path):
+    """Raises TypeError if a value is a typed key of another random number generator, whose data may have the same type."""
+    if is_key(value) and (name := str(value.dtype._impl.name)) != generator:
+        raise TypeError(f"{path}: expected a key of {generator} but got one of {name}")
+
+
 def _holds(dtype, number):
     """Returns whether a type has room for a Python number: as in JAX, floats are no integers and numbers no bools."""
     if type(number) is bool:

@@ -45,6 +45,7 @@ class Step:
         self._state = [(i, path) for i, path in enumerate(paths) if path in held]
         self._inputs = [(i, path) for i, path in enumerate(paths) if path not in held]
         self._results = [(leaf, replaced.get(leaf.path)) for leaf in trees.results]
+        self._keys = [(i, leaf) for i, leaf in enumerate(trees.arguments) if leaf.key]
         self._newest = lambda: None
         self._exports = {}  # packages by format
 
@@ -66,6 +67,8 @@ class Step:
         for i, _ in self._inputs:
             if type(leaves[i]) is state.StateArray:  # It has a lock of its own.
                 leaves[i] = np.asarray(leaves[i])
+        for i, leaf in self._keys:
+            arrays.expect_generator(leaves[i], leaf.key, leaf.path)
         memory = self._memory_of(leaves)
         with memory.lock:
             self._check_current(memory, leaves)

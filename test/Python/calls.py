@@ -103,6 +103,8 @@ class Numbers(unittest.TestCase):
                     np.testing.assert_array_equal(jax.random.key_data(got["keys"]), jax.random.key_data(want["keys"]))
                     np.testing.assert_array_equal(jax.random.normal(got["keys"][1]), jax.random.normal(want["keys"][1]))
                     self.assertEqual(type(got["data"]), np.ndarray)
+            with self.assertRaisesRegex(TypeError, r"state\['key'\]: expected a key of rbg but got one of unsafe_rbg"):
+                step8({**state, "key": jax.random.key(0, impl="unsafe_rbg")}, batch)
 
     def test_bf16_and_python_numbers(self):
         def step(state, scale, batch):
