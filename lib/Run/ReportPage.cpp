@@ -103,9 +103,8 @@ bool fp8run::writeReport(const RunOptions &run) {
   if (!folder.isComplete)
     return fail("no temporary files in '" + folder.parent +
                 "' (set TMPDIR): " + std::strerror(errno));
-  std::vector<std::string> command = {"python3", "-I",
-                                      folder.path + "/report_page.py",
-                                      run.outDir, "--source=."};
+  std::vector<std::string> command = {
+      "python3", "-I", folder.path + "/report_page.py", "--source=."};
   // `llama/export.py` is beside the step, or beside the folder that it is in.
   if (!run.stepFile.empty()) {
     size_t slash = run.stepFile.rfind('/');
@@ -114,6 +113,9 @@ bool fp8run::writeReport(const RunOptions &run) {
     command.push_back("--source=" + beside);
     command.push_back("--source=" + beside + "/..");
   }
+  // A directory's name may look like an option.
+  command.push_back("--");
+  command.push_back(run.outDir);
   int status = runProgram(command);
   if (status < 0)
     return fail("expected python3 on PATH but got: " +
