@@ -44,6 +44,7 @@ def version() -> str:
 
 def compile(
     step: Callable | str | os.PathLike,
+    /,
     *args: Any,
     recipe: str | os.PathLike | Recipe | Mapping[str, Any] = "fp8",
     set: Mapping[str, Any] | None = None,

@@ -49,7 +49,7 @@ class Step:
         self._newest = lambda: None
         self._exports = {}  # packages by format
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
         """Takes one step and returns what the function returns, with new state and NumPy metrics.
 
         Arguments have the names of the function's parameters. Those whose examples were given by name, and have no other place, are given by name.

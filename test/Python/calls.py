@@ -208,6 +208,15 @@ class Numbers(unittest.TestCase):
         with self.assertRaisesRegex(fp8.CompileError, "no loss found"):
             fp8.compile(one, *jax.tree.map(lambda x: x[None], (state, batch)))
 
+    def test_names_of_our_own_parameters(self):
+        def of(self, x, *, step):
+            loss, gradient = jax.value_and_grad(lambda w: jnp.mean((x @ w) ** 2))(self)
+            return self - gradient / step, loss
+
+        w, x = np.ones((32, 32), np.float32), np.ones((8, 32), np.float32)
+        compiled = fp8.compile(of, w, x, step=np.float32(1), recipe="none")
+        np.testing.assert_allclose(compiled(self=w, x=x, step=np.float32(4))[0], of(w, x, step=4)[0])
+
     def test_examples_by_name(self):
         """They go to the places of their parameters, as in a call of a jitted function; a parameter without a place is given by name."""
 
