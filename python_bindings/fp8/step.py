@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import tempfile
+import threading
 import weakref
 from typing import Any
 
@@ -318,7 +319,7 @@ class Step:
             "results": rows(self._trees.results),
             "empty": self._trees.empty,
         }
-        temporary = directory / "trees.json.tmp"
+        temporary = directory / f"trees.json.{os.getpid()}-{threading.get_ident()}.tmp"  # All ranks of a group may call this.
         temporary.write_text(json.dumps(trees, indent=1), "utf-8")
         os.replace(temporary, directory / "trees.json")
 

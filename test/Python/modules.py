@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import warnings
 
@@ -99,6 +100,26 @@ class Modules(unittest.TestCase):
                 steps8.append(fp8.load(folder))
                 want.append(64 * factor)
             self.assertEqual([float(step8(jnp.ones((8, 8)), jnp.ones((4, 8)))[1]) for step8 in steps8], want)
+
+    def test_packages_written_at_once(self):
+        compiled, mistakes = fp8.compile(steps.tupled, self.state, self.batch, recipe="none"), []
+
+        def save(folder):
+            try:
+                for _ in range(6):
+                    compiled.save(folder)
+            except OSError as error:
+                mistakes.append(error)
+
+        with tempfile.TemporaryDirectory() as folder:
+            threads = [threading.Thread(target=save, args=(folder,)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(mistakes, [])
+            self.assertEqual(fp8.load(folder).recipe, compiled.recipe)
+            self.assertEqual([path.name for path in pathlib.Path(folder).glob("*.tmp")], [])
 
     def test_results_without_leaves(self):
         def step(state, batch):
