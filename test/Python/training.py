@@ -641,6 +641,19 @@ class Files(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, r"missing: state\['key'\]"):
                 step.load_state(path, {k: v for k, v in state.items() if k != "key"})
 
+    def test_states_of_other_programs(self):
+        """Their metadata may have another step, or none."""
+        state, batch = {"w": np.ones((32, 32), np.float32), "best": np.float32(1)}, spoiled_batch()
+        step = fp8.compile(spoiled, state, batch, recipe="none")
+        with tempfile.TemporaryDirectory() as name:
+            tensors = {"state['w']": state["w"] * 2, "state['best']": np.array(state["best"])}
+            for text, number in (("7", 7), ("epoch-3", 0), ("-5", 0), ("", 0)):
+                save_file(tensors, f"{name}/state.safetensors", {"step": text})
+                loaded = step.load_state(f"{name}/state.safetensors", state)
+                np.testing.assert_array_equal(loaded["w"], tensors["state['w']"])
+                step.save_state(f"{name}/again.safetensors", loaded)
+                self.assertEqual(metadata_of(pathlib.Path(name) / "again.safetensors")["step"], str(number))
+
     def test_states_of_another_model(self):
         """All tensors that are missing or left are named; the recipe is not the cause."""
 
