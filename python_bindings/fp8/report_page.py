@@ -116,11 +116,14 @@ def is_step(row):
     return isinstance(row, dict) and {"step", "loss"} <= row.keys() and all(isinstance(row[key], kind) for key, kind in kinds.items() if key in row)
 
 
-def read_log(path):
-    """Returns the rows of log.jsonl, which every run has. The end of a line may be missing: a run is writing it, or was killed."""
+def read_log(path, notes):
+    """Returns the rows of log.jsonl, which every run has. The end of the last line may be missing: a run is writing it, or was killed."""
     try:
         data = path.read_bytes()
-        lines = (data[: data.rfind(b"\n") + 1] or data).decode().splitlines()
+        end = data.rfind(b"\n") + 1 or len(data)
+        if end < len(data):
+            notes.append(f"expected the end of the last line of {path.name} but got a part of it: left out")
+        lines = data[:end].decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ReportError(f"expected a run directory with log.jsonl but got {path.parent}: {error}") from error
     rows = []
@@ -570,8 +573,8 @@ def run_data(directory, name, share):
     """Returns what the page shows of one run."""
     if not directory.is_dir():
         raise ReportError(f"expected a run directory but got {directory}, which is {'a file' if directory.exists() else 'not there'}")
-    rows = read_log(directory / "log.jsonl")
     notes = [f"no {file}: without {what}" for file, what in OPTIONAL.items() if not (directory / file).exists()]
+    rows = read_log(directory / "log.jsonl", notes)
 
     def optional(file, make):
         value, problem = load_json(directory / file)

@@ -88,7 +88,7 @@ def test_errors(folder):
     fails(empty, "at least one step", "empty file")
     cut = folder.copy("cut")
     text = (cut / "log.jsonl").read_text()
-    (cut / "log.jsonl").write_text(text[: len(text) - 30])
+    (cut / "log.jsonl").write_text(text[: len(text) - 30] + "\n")
     fails(cut, "a step and its loss in line 8 of", "but got '{")
     (cut / "log.jsonl").write_text(text.replace('"loss"', '"lots"', 1))
     fails(cut, "in line 1 of")
@@ -111,6 +111,12 @@ def test_damaged(folder):
     p.make_page(other)
     run = p.page_data(other / "report.html")["runs"][0]
     assert run["verdicts"] is None and run["memory"] is None and len(run["trace"]["first"]) == 7 and len(run["notes"]) == 3, run["notes"]
+    # A run that is on, or was killed, may have written a part of a line.
+    killed = folder.copy("killed")
+    (killed / "log.jsonl").write_text((killed / "log.jsonl").read_text()[:-30])
+    p.make_page(killed)
+    run = p.page_data(killed / "report.html")["runs"][0]
+    assert run["steps"] == 7 and [note for note in run["notes"] if "log.jsonl" in note], run["notes"]
     bare = folder.path / "bare"
     bare.mkdir()
     shutil.copy(folder.good / "log.jsonl", bare)
