@@ -43,6 +43,19 @@ FailureOr<Signature> fp8::importModule(ModuleOp module,
   return Signature::fromAttributes(*function);
 }
 
+/// A step without batch arguments makes its data itself, as one with a
+/// simulated environment does.
+static LogicalResult checkThatNoDataIsMissing(func::FuncOp function,
+                                              const Signature &signature) {
+  for (const SignatureArg &arg : signature.args)
+    if (arg.role == ArgRole::Batch)
+      return emitError(function.getArgument(arg.index).getLoc())
+             << "expected data for the batch argument '" << arg.path
+             << "' (fp8-run: --data FILE... or --batch " << arg.path
+             << "=FILE)";
+  return success();
+}
+
 /// Imports the step and adds the texts about it.
 static LogicalResult importStep(ModuleOp module, const CompileOptions &options,
                                 CompileStats &stats, Executable &executable) {
@@ -50,7 +63,11 @@ static LogicalResult importStep(ModuleOp module, const CompileOptions &options,
   FailureOr<Signature> signature = importModule(module, options);
   if (failed(signature))
     return failure();
-  addSignature(executable, *publicFunction(module), *signature);
+  func::FuncOp function = *publicFunction(module);
+  if (!options.hasData &&
+      failed(checkThatNoDataIsMissing(function, *signature)))
+    return failure();
+  addSignature(executable, function, *signature);
   stats.importSeconds = watch.seconds();
   return success();
 }

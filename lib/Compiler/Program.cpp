@@ -295,6 +295,7 @@ static CompileOptions optionsForOther(const CompileOptions &step,
   other.signature = SignatureOptions();
   other.signature.functionKind = FunctionKind::Function;
   other.failOnFallback = false;
+  other.hasData = true;
   other.dataParallel = false;
   other.lossReduction.clear();
   other.zero = 0;

@@ -122,8 +122,6 @@ static std::string findInputMistake(const RunOptions &run) {
     return run.isPackage ? "expected --init W.safetensors, since the package "
                            "has no initializer"
                          : "expected --init INIT.mlir or --init W.safetensors";
-  if (run.dataFiles.empty() && run.batches.empty() && !run.isExportAlone())
-    return "expected --data FILE... or --batch PATH=FILE";
   return "";
 }
 

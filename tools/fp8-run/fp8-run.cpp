@@ -95,8 +95,9 @@ int train(const Options &flags, MLIRContext &context,
     return status;
   if (int status = ranks.waitForFirst())
     return status;
-  FailureOr<Executable> program =
-      compileProgram(makeProgramOptions(flags, run, signature, cache), context);
+  ProgramOptions options = makeProgramOptions(flags, run, signature, cache);
+  options.compile.hasData = run.hasData() || run.isExportAlone();
+  FailureOr<Executable> program = compileProgram(options, context);
   if (failed(program))
     return 1;
   if (int status = ranks.letOthersFollow())

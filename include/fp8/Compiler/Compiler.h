@@ -30,6 +30,9 @@ struct CompileOptions {
   /// Keys of the recipe to set, `key.key=value` each.
   std::vector<std::string> recipeOverrides;
   bool failOnFallback = false;
+  /// Whether there is data for the step; without any, batch arguments are an
+  /// error.
+  bool hasData = true;
   /// Whether the step runs on several ranks, each with its own rows of the
   /// batch.
   bool dataParallel = false;

@@ -58,6 +58,7 @@ struct RunOptions {
   bool isExportAlone() const {
     return resume && !exportDir.empty() && steps == 0;
   }
+  bool hasData() const { return !dataFiles.empty() || !batches.empty(); }
   /// The first mistake in the options; "" if there is none.
   std::string findMistake() const;
   /// The arguments that `batches` feed.

@@ -70,8 +70,9 @@ void Trainer::printProgress(const LogRow &row, bool isLast) {
   if (std::isfinite(lastEvaluated.heldOut) &&
       (row.hasHeldOut || console.isTerminal()))
     line += "  held-out " + lossText(lastEvaluated.heldOut);
-  line +=
-      str("  ", groupedText(std::llround(row.tokensPerSecond)), " tokens/s");
+  if (summary.tokens_per_step > 0)
+    line +=
+        str("  ", groupedText(std::llround(row.tokensPerSecond)), " tokens/s");
   if (!isLast)
     line += str("  ",
                 durationText(secondsSince(beginTime) / done *
@@ -150,12 +151,17 @@ void Trainer::printHeldOut() {
 }
 
 void Trainer::printSpeed() {
+  // A step that makes its data itself has no tokens.
+  std::string tokens;
+  if (summary.tokens_per_step > 0)
+    tokens =
+        groupedText(std::llround(summary.tokens_per_second)) + " tokens/s, ";
   if (!stepSeconds.empty())
-    console.printLine(str(
-        "speed     ", groupedText(std::llround(summary.tokens_per_second)),
-        " tokens/s, ", numberText(std::round(summary.step_seconds * 1e5) / 1e2),
-        " ms a step (medians), ", step->threads(),
-        step->threads() == 1 ? " thread" : " threads"));
+    console.printLine(
+        str("speed     ", tokens,
+            numberText(std::round(summary.step_seconds * 1e5) / 1e2),
+            " ms a step (medians), ", step->threads(),
+            step->threads() == 1 ? " thread" : " threads"));
 }
 
 void Trainer::printProfile() {

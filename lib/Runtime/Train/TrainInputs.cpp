@@ -57,13 +57,13 @@ void Trainer::openData() {
   TensorFiles files;
   arrays = ArrayBatches("the step", "--batch", options.batches,
                         options.num_batches, fed, files);
-  evaluation = makeEvaluation(options.eval, files);
-  if (options.export_weights)
-    exportEvaluation = makeEvaluation(options.export_weights->eval, files);
   if (options.num_data_files > 0)
     findTextArguments();
   else
     checkThatDataFeedsAll();
+  evaluation = makeEvaluation(options.eval, files);
+  if (options.export_weights)
+    exportEvaluation = makeEvaluation(options.export_weights->eval, files);
   openText();
   std::string arrayFingerprint = arrays.fingerprint();
   if (!arrayFingerprint.empty())

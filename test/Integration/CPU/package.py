@@ -143,7 +143,7 @@ for options, message in (
     (["--step"], "unknown command line argument '--step' (see --help)"),
     (["--out", ""], "expected --out DIR but got ''"),
     (["--steps"], "for the --steps option: requires a value (see --help)"),
-    (["--steps", "1"], "expected --data FILE... or --batch PATH=FILE"),
+    (["--steps", "1"], "no data for batch argument 'tokens'"),
 ):
     assert message in call(TRAIN, package, *options, fails=f"fp8-train: error: {message}")
 run = ["--data", TEXT, "--steps", "1", "--out", FOLDER / "fails"]

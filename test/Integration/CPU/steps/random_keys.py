@@ -94,6 +94,31 @@ def old_key_in_state_noise_everywhere():
 
 
 @step
+def simulated_environment():
+    """No data: a policy's loss is its cost in an environment that begins in random states and pushes it at random."""
+    random = np.random.default_rng(0)
+    params, opt = {"w1": normal(random, 4, 32, scale=0.5), "w2": normal(random, 32, 32, scale=0.2), "w3": normal(random, 32, 4, scale=0.2)}, tx()
+
+    def train(params, opt_state, key):
+        key, begin, push = jax.random.split(key, 3)
+
+        def loss(p):
+            def act(x, noise):
+                x = 0.9 * x + 0.5 * jnp.tanh(jnp.tanh(x @ p["w1"]) @ p["w2"]) @ p["w3"] + 0.1 * noise
+                return x, jnp.square(x).mean()
+
+            noise = jax.random.normal(push, (5, 32, 4))
+            return jax.lax.scan(act, jax.random.normal(begin, (32, 4)), noise)[1].mean()
+
+        value, grads = jax.value_and_grad(loss)(params)
+        updates, opt_state = opt.update(grads, opt_state, params)
+        return {"params": optax.apply_updates(params, updates), "opt_state": opt_state, "key": key}, value
+
+    state = {"params": params, "opt_state": opt.init(params), "key": jax.random.PRNGKey(0)}
+    return Step(train, state, {}, lambda r: r[1], lambda r: r[0], linear=3)
+
+
+@step
 def philox_key():
     """The hardware's generator, rng_bit_generator (unsafe_rbg)."""
     opt = tx()
