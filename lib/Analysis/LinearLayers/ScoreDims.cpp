@@ -58,10 +58,20 @@ static bool isNormalizedAlong(Operation *op, int64_t dim) {
   return false;
 }
 
+/// Whether a dot contracts more than one element.
+static bool hasSum(stablehlo::DotGeneralOp dot) {
+  ArrayRef<int64_t> shape = shapeOf(dot.getLhs());
+  return llvm::any_of(
+      dot.getDotDimensionNumbers().getLhsContractingDimensions(),
+      [&](int64_t dim) { return shape[dim] > 1; });
+}
+
 /// Whether a dimension of `value` is one of batches or heads of the scores from
 /// which it follows: of a batched product of two activations that has several
 /// rows and columns, or of such heads' mixture. A norm along the dimension
-/// makes channels of it, as those of a product of pairs.
+/// makes channels of it, as those of a product of pairs. A product without a
+/// sum, as the gradient of a filter that multiplies each channel, has channels,
+/// too.
 bool Analyzer::isBatchOfScores(Value value, int64_t dim) const {
   // No more ops are between scores and what mixes them; a residual stream has
   // as many as the model has layers.
@@ -82,7 +92,7 @@ bool Analyzer::isBatchOfScores(Value value, int64_t dim) const {
               rows = shapeOf(dot.getLhs()).size() - batch -
                      numbers.getLhsContractingDimensions().size();
       ArrayRef<int64_t> free = shapeOf(from).drop_front(batch);
-      if (place < batch &&
+      if (place < batch && hasSum(dot) &&
           ShapedType::getNumElements(free.take_front(rows)) > 1 &&
           ShapedType::getNumElements(free.drop_front(rows)) > 1 &&
           getOperandOrigin(dot, 0) == Origin::Data &&

@@ -2,7 +2,8 @@
 
 // A parameter that mixes the scores of heads is no linear layer: masked scores
 // would be the amax. So it is behind the softmax. What follows from attention's
-// result is one.
+// result is one, and what follows from products of channels without a sum, as in
+// the gradient of a filter (forces are gradients in the forward pass).
 
 func.func public @main(
     %mix: tensor<4x4xf32> {fp8.role = "state", fp8.kind = "parameter", fp8.path = "p['mix']"},
@@ -33,6 +34,15 @@ func.func public @main(
   %h = stablehlo.dot_general %o, %wo, contracting_dims = [2] x [0] : (tensor<2x8x32xf32>, tensor<32x16xf32>) -> tensor<2x8x16xf32>
   // expected-remark @+1 {{high_precision: forward of p['head'] (batch 1, M 16, N 8, K 16; bf16 x bf16): head: no other layer reads the layer's output}}
   %y = stablehlo.dot_general %h, %head, contracting_dims = [2] x [0] : (tensor<2x8x16xf32>, tensor<16x8xf32>) -> tensor<2x8x8xf32>
-  %loss = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<2x8x8xf32>, tensor<f32>) -> tensor<f32>
+  // expected-remark @+1 {{high_precision: attention (batch 32, M 8, N 8, K 1; f32 x f32): attention: a batched product of two activations}}
+  %filters = stablehlo.dot_general %h, %h, batching_dims = [0, 2] x [0, 2], contracting_dims = [] x []
+      : (tensor<2x8x16xf32>, tensor<2x8x16xf32>) -> tensor<2x16x8x8xf32>
+  // expected-remark @+1 {{fp8: forward of p['wo'] (batch 1, M 128, N 32, K 16; f8E4M3FN x f8E4M3FN): linear layer}}
+  %f = stablehlo.dot_general %filters, %wo, contracting_dims = [1] x [1] : (tensor<2x16x8x8xf32>, tensor<32x16xf32>) -> tensor<2x8x8x32xf32>
+  %fs = stablehlo.reduce(%f init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<2x8x8x32xf32>, tensor<f32>) -> tensor<2x8x32xf32>
+  // expected-remark @+1 {{high_precision: forward of p['wo'] (batch 1, M 16, N 16, K 32; bf16 x bf16): head: no other layer reads the layer's output}}
+  %g = stablehlo.dot_general %fs, %wo, contracting_dims = [2] x [0] : (tensor<2x8x32xf32>, tensor<32x16xf32>) -> tensor<2x8x16xf32>
+  %both = stablehlo.concatenate %y, %g, dim = 2 : (tensor<2x8x8xf32>, tensor<2x8x16xf32>) -> tensor<2x8x24xf32>
+  %loss = stablehlo.reduce(%both init: %zero) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<2x8x24xf32>, tensor<f32>) -> tensor<f32>
   return %mix, %wo, %loss : tensor<4x4xf32>, tensor<32x16xf32>, tensor<f32>
 }
