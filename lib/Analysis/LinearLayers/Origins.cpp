@@ -191,12 +191,32 @@ Value Origins::getScaledWeight(Operation &op) const {
                                                        : Value();
 }
 
+/// Whether a tensor has as many elements as a parameter, or the extents of a
+/// part of it: of one layer in a stack.
+static bool isLikePartOf(Value value, Value parameter) {
+  if (getSize(value) == getSize(parameter))
+    return true;
+  SmallVector<int64_t> extents(
+      cast<ShapedType>(parameter.getType()).getShape());
+  return llvm::all_of(cast<ShapedType>(value.getType()).getShape(),
+                      [&](int64_t extent) {
+                        if (extent == 1)
+                          return true;
+                        int64_t *place = llvm::find(extents, extent);
+                        if (place == extents.end())
+                          return false;
+                        extents.erase(place);
+                        return true;
+                      });
+}
+
 /// Whether `op` combines each element of a weight with a random number, as
-/// noisy layers do. (A random choice of elements is data.)
+/// noisy layers do. (A random choice of elements is data, and so are logits to
+/// which noise is added to draw from them.)
 bool Origins::isNoisyWeight(Operation &op) const {
-  Value result = op.getResult(0);
-  return stablehlo::worksByElement(&op) &&
-         getSize(result) <= getSize(parameters.lookup(result));
+  BlockArgument parameter = parameters.lookup(op.getResult(0));
+  return parameter && stablehlo::worksByElement(&op) &&
+         isLikePartOf(op.getResult(0), parameter);
 }
 
 void Origins::propagate(Operation &op) {
