@@ -203,7 +203,7 @@ private:
   void dropOutputs();
   void findStateKinds();
   void setKind(unsigned index, StateKind kind, const Twine &why);
-  std::optional<unsigned> findFollowed(unsigned index);
+  std::optional<unsigned> findFollowed(unsigned index, const ValueSet &read);
   bool isCounter(const SignatureArg &arg);
   bool isParameter(const SignatureArg &arg, bool isRead);
   SmallVector<unsigned> findParameters();

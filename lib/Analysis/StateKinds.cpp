@@ -92,18 +92,25 @@ void SignatureAnalyzer::setKind(unsigned index, StateKind kind,
 
 /// Returns the parameter whose weights the state follows, as an average or an
 /// occasional copy. The gradient in its chain is that of the parameter's
-/// update.
-std::optional<unsigned> SignatureAnalyzer::findFollowed(unsigned index) {
+/// update. A parameter whose gradient is not recognized, of the `read` values
+/// that the loss depends on, does not read what follows it.
+std::optional<unsigned> SignatureAnalyzer::findFollowed(unsigned index,
+                                                        const ValueSet &read) {
   const Chain &own = updateOf(index);
   auto self = own.find(argument(index));
   if (self == own.end())
     return std::nullopt;
   for (auto &[source, reach] : own) {
     auto other = argumentIndex(source);
-    if (!other || *other == index || !learning.contains(*other) ||
+    if (!other || *other == index || !resultOfArg[*other] ||
         source.getType() != argument(index).getType())
       continue;
     const Chain &update = updateOf(*other);
+    bool isLearned = learning.contains(*other) ||
+                     (!update.count(argument(index)) && read.contains(source) &&
+                      isParameter(signature.args[*other], /*isRead=*/true));
+    if (!isLearned)
+      continue;
     bool isItsGradient = llvm::all_of(own, [&](auto &entry) {
       return isa<BlockArgument>(entry.first) || update.count(entry.first);
     });
@@ -154,7 +161,7 @@ SmallVector<unsigned> SignatureAnalyzer::findParameters() {
         setKind(arg.index, StateKind::Step, "a counter");
       continue;
     }
-    if (auto followed = findFollowed(arg.index)) {
+    if (auto followed = findFollowed(arg.index, gradient)) {
       setKind(arg.index, StateKind::Average,
               "follows the weights of " + signature.args[*followed].path);
       continue;

@@ -591,6 +591,29 @@ def weighted_with_history():
 
 
 @case
+def averages_of_unrecognized_weights():
+    """A teacher follows weights whose gradients no product shows: a class token, a mask's row, normalized prototypes."""
+    random, tx = np.random.default_rng(0), optax.adam(1e-3)
+    params = {"w": matrix(random, WIDTH, WIDTH), "token": jnp.zeros(WIDTH), "mask": jnp.zeros(WIDTH), "prototypes": matrix(random, WIDTH, VOCAB)}
+
+    def logits(p, x, hidden):
+        h = jnp.where(hidden[..., None], p["mask"], x @ p["w"])
+        h = jnp.concatenate([jnp.broadcast_to(p["token"], (BATCH, 1, WIDTH)), h], 1)
+        return normalize(jnp.tanh(h), 1, 0) @ (p["prototypes"] / jnp.linalg.norm(p["prototypes"], axis=0, keepdims=True))
+
+    def step(params, opt, teacher, x, hidden):
+        goal = jax.nn.softmax(logits(teacher, x, jnp.zeros_like(hidden)))
+        objective = lambda p: optax.softmax_cross_entropy(logits(p, x, hidden), goal).mean()
+        loss, grads = jax.value_and_grad(objective)(params)
+        updates, opt = tx.update(grads, opt)
+        params = optax.apply_updates(params, updates)
+        return {"params": params, "opt": opt, "teacher": optax.incremental_update(params, teacher, 0.01)}, {"loss": loss}
+
+    args = {"params": params, "opt": tx.init(params), "teacher": params, "x": jnp.zeros((BATCH, LENGTH, WIDTH)), "hidden": jnp.zeros((BATCH, LENGTH), bool)}
+    return Case(step, args, ["params", "opt", "teacher"], [(r"^teacher", "average"), *ADAM, PARAMETER], {"x": "batch", "hidden": "batch"})
+
+
+@case
 def noisy_images():
     """The data's first factor is noise; the key is state."""
     random = np.random.default_rng(0)
