@@ -7,9 +7,46 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Pairs state that is shifted or written in parts (a history, a queue). It has
-/// no update chain, but only its next value reads it.
+/// Returns the argument of which elements remain in a value, if the step writes
+/// the others at places that are computed.
+std::optional<unsigned> SignatureAnalyzer::findOverwritten(Value value) {
+  bool isComputed = false;
+  Operation *op = value.getDefiningOp();
+  while (isa_and_nonnull<stablehlo::DynamicUpdateSliceOp, stablehlo::ScatterOp>(
+             op) &&
+         op->getNumResults() == 1) {
+    ValueRange places = op->getOperands().drop_front();
+    places = isa<stablehlo::ScatterOp>(op) ? places.drop_back()
+                                           : places.drop_front();
+    isComputed |= llvm::any_of(
+        places, [&](Value place) { return onArguments.dependsOnAny(place); });
+    value = op->getOperand(0);
+    op = value.getDefiningOp();
+  }
+  return isComputed ? argumentIndex(value) : std::nullopt;
+}
+
+/// Pairs state that is written in parts: a queue, a replay buffer, statistics
+/// of the rows of a table. (Integers may be tokens of which some are masked,
+/// and what is written at fixed places may be an image that is completed.)
+void SignatureAnalyzer::pairWritten() {
+  DenseMap<unsigned, SmallVector<unsigned>> writtenTo;
+  for (const SignatureResult &result : signature.results) {
+    if (!isFloat(result.type) || argOfResult[result.index])
+      continue;
+    auto arg = findOverwritten(returned[result.index]);
+    if (arg && signature.args[*arg].type == result.type)
+      writtenTo[*arg].push_back(result.index);
+  }
+  for (auto &[arg, results] : writtenTo)
+    if (results.size() == 1 && !resultOfArg[arg] && !forcedRoles.count(arg))
+      pair(arg, results.front(), "written in parts");
+}
+
+/// Pairs state that is shifted (a history) or of which parts are written. It
+/// has no update chain, but only its next value reads it.
 void SignatureAnalyzer::pairRest() {
+  pairWritten();
   SmallVector<SmallVector<unsigned>> readers(signature.args.size());
   for (const SignatureResult &result : signature.results)
     onArguments.dependsOnAny(returned[result.index], [&](unsigned arg) {

@@ -116,6 +116,8 @@ private:
   std::vector<WeightedPair> weighCopies(ArrayRef<unsigned> args,
                                         ArrayRef<unsigned> results);
   void pairCopies();
+  std::optional<unsigned> findOverwritten(Value value);
+  void pairWritten();
   void pairRest();
   void pairDonated();
   void pairLastValues();
@@ -231,6 +233,7 @@ private:
   findReaders(ArrayRef<Trained> trained);
   GradientState describeGradientState(unsigned arg, const Trained &trained);
   bool mayHoldGradients(unsigned arg);
+  bool isLastGradient(unsigned arg, const Chain &update);
   SmallVector<GradientState> findGradientState(ArrayRef<Trained> trained);
   bool isResetSum(unsigned arg);
   DenseSet<unsigned> findAccumulators(ArrayRef<GradientState> states);

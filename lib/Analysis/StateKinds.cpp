@@ -93,7 +93,8 @@ void SignatureAnalyzer::setKind(unsigned index, StateKind kind,
 /// Returns the parameter whose weights the state follows, as an average or an
 /// occasional copy. The gradient in its chain is that of the parameter's
 /// update. A parameter whose gradient is not recognized, of the `read` values
-/// that the loss depends on, does not read what follows it.
+/// that the loss depends on, does not read what follows it, and what follows it
+/// contains all that its new value does, unlike a gradient that reads it.
 std::optional<unsigned> SignatureAnalyzer::findFollowed(unsigned index,
                                                         const ValueSet &read) {
   const Chain &own = updateOf(index);
@@ -106,19 +107,22 @@ std::optional<unsigned> SignatureAnalyzer::findFollowed(unsigned index,
         source.getType() != argument(index).getType())
       continue;
     const Chain &update = updateOf(*other);
-    bool isLearned = learning.contains(*other) ||
-                     (!update.count(argument(index)) && read.contains(source) &&
-                      isParameter(signature.args[*other], /*isRead=*/true));
-    if (!isLearned)
-      continue;
-    bool isItsGradient = llvm::all_of(own, [&](auto &entry) {
-      return isa<BlockArgument>(entry.first) || update.count(entry.first);
-    });
+    bool readsBack = update.count(argument(index));
     // A source of the update may also be a moment that weights decay into; the
     // coefficients of an average add up to one.
     bool isAverage = std::abs(self->second.factor + reach.factor - 1) < 1e-3;
-    if (isItsGradient && update.count(source) &&
-        (isAverage || !update.count(argument(index))))
+    bool hasNewValue = llvm::all_of(
+        update, [&](auto &entry) { return own.count(entry.first) > 0; });
+    bool isFollowed =
+        learning.contains(*other)
+            ? isAverage || !readsBack
+            : !readsBack && (isAverage || hasNewValue) &&
+                  read.contains(source) &&
+                  isParameter(signature.args[*other], /*isRead=*/true);
+    bool isItsGradient = llvm::all_of(own, [&](auto &entry) {
+      return isa<BlockArgument>(entry.first) || update.count(entry.first);
+    });
+    if (isFollowed && isItsGradient && update.count(source))
       return other;
   }
   return std::nullopt;
@@ -217,11 +221,22 @@ SignatureAnalyzer::findReaders(ArrayRef<Trained> trained) {
 }
 
 /// Returns true for state that may be a moment or a sum of gradients, and false
-/// for what a gradient may be computed from: weights that others are pulled to,
-/// masks, data.
+/// for what a gradient may be computed from: other weights (those that weights
+/// are multiplied with or pulled to), masks, data.
 bool SignatureAnalyzer::mayHoldGradients(unsigned arg) {
   return resultOfArg[arg] && unchangedArgument(arg) != arg &&
+         signature.args[arg].kind != StateKind::Parameter &&
          signature.args[arg].kind != StateKind::Average;
+}
+
+/// Returns true for state that is replaced by values that a parameter's update
+/// adds up, such as its gradient. It has the gradient of the step before, and
+/// what reads it reads gradients of two steps.
+bool SignatureAnalyzer::isLastGradient(unsigned arg, const Chain &update) {
+  const Chain &chain = updateOf(arg);
+  return hasLeaf(chain) && llvm::all_of(chain, [&](auto &entry) {
+           return !isa<BlockArgument>(entry.first) && update.count(entry.first);
+         });
 }
 
 /// Describes how a parameter's gradient feeds an argument; degree 0 if it does
@@ -237,7 +252,7 @@ SignatureAnalyzer::describeGradientState(unsigned arg, const Trained &trained) {
   for (auto &[source, reach] : chain) {
     if (auto other = argumentIndex(source)) {
       if (*other != arg && *other != trained.updated &&
-          mayHoldGradients(*other))
+          mayHoldGradients(*other) && !isLastGradient(*other, update))
         state.others.push_back(*other);
     } else if (update.count(source)) {
       state.degree = std::max(state.degree, reach.degree);

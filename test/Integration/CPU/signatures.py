@@ -591,15 +591,61 @@ def weighted_with_history():
 
 
 @case
+def gradients_of_two_steps():
+    """MARS: the moments are those of a gradient to which its change since the last step is added."""
+    params = init_params()
+
+    def step(params, m, v, last, tokens):
+        loss, grads = jax.value_and_grad(loss_of)(params, tokens)
+        moved = jax.tree.map(lambda g, old: g + 0.5 * (g - old), grads, last)
+        size = jnp.maximum(optax.global_norm(moved), 1)
+        m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g / size, m, moved)
+        v = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * jnp.square(g / size), v, moved)
+        params = jax.tree.map(lambda p, m, v: p - 1e-3 * m / (jnp.sqrt(v) + 1e-8), params, m, v)
+        return {"params": params, "m": m, "v": v, "last": grads}, {"loss": loss}
+
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    args = {"params": params, "m": zeros, "v": zeros, "last": zeros, "tokens": TOKENS}
+    kinds = [(r"^m\b", "moment1"), (r"^v\b", "moment2"), (r"^last", "other"), PARAMETER]
+    return Case(step, args, ["params", "m", "v", "last"], kinds, {"tokens": "batch"})
+
+
+@case
+def written_in_parts():
+    """Statistics of a table's rows, two of one shape, and a queue of activations: each step writes some of their rows."""
+    random, tx, rows = np.random.default_rng(0), optax.adam(1e-3), 5 * BATCH
+    params = {"table": matrix(random, rows, WIDTH), "w": matrix(random, WIDTH, WIDTH)}
+
+    def step(params, opt, seen, gap, queue, number, ids):
+        gap = gap.at[ids].set(0.9 * gap[ids] + 0.1 * (number - seen[ids]))
+        seen = seen.at[ids].set(number.astype(jnp.float32))
+
+        def objective(params):
+            h = jnp.tanh(params["table"][ids] @ params["w"])
+            return cross_entropy(h @ queue.T - jnp.log(gap[ids])[:, None], jnp.zeros(BATCH, jnp.int32)), h
+
+        (loss, h), grads = jax.value_and_grad(objective, has_aux=True)(params)
+        updates, opt = tx.update(grads, opt)
+        queue = jax.lax.dynamic_update_slice(queue, h, (number % 5 * BATCH, 0))
+        return {"params": optax.apply_updates(params, updates), "opt": opt, "seen": seen, "gap": gap, "queue": queue, "number": number + 1}, {"loss": loss}
+
+    args = {"params": params, "opt": tx.init(params), "seen": jnp.zeros(rows), "gap": jnp.ones(rows), "queue": jnp.ones((2 * rows, WIDTH)), "number": jnp.int32(0)}
+    kinds = [(r"^(seen|gap|queue)", None), *ADAM, (r"^number", "step"), PARAMETER]
+    return Case(step, args | {"ids": jnp.zeros(BATCH, jnp.int32)}, list(args), kinds, {"ids": "batch"})
+
+
+@case
 def averages_of_unrecognized_weights():
-    """A teacher follows weights whose gradients no product shows: a class token, a mask's row, normalized prototypes."""
+    """A teacher follows weights whose gradients no product shows: a class token, a mask's row, normalized prototypes. An angle
+    whose gradient reads a decay of the same shape does not follow it, nor do moments of the factors of an inner product."""
     random, tx = np.random.default_rng(0), optax.adam(1e-3)
     params = {"w": matrix(random, WIDTH, WIDTH), "token": jnp.zeros(WIDTH), "mask": jnp.zeros(WIDTH), "prototypes": matrix(random, WIDTH, VOCAB)}
+    params |= {name: jnp.ones(WIDTH) for name in ("decay", "angle", "left", "right")}
 
     def logits(p, x, hidden):
-        h = jnp.where(hidden[..., None], p["mask"], x @ p["w"])
+        h = jnp.where(hidden[..., None], p["mask"], x @ p["w"]) * (jnp.exp(-jnp.exp(p["decay"])) * jnp.cos(p["angle"]))
         h = jnp.concatenate([jnp.broadcast_to(p["token"], (BATCH, 1, WIDTH)), h], 1)
-        return normalize(jnp.tanh(h), 1, 0) @ (p["prototypes"] / jnp.linalg.norm(p["prototypes"], axis=0, keepdims=True))
+        return normalize(jnp.tanh(h), 1, 0) @ (p["prototypes"] / jnp.linalg.norm(p["prototypes"], axis=0, keepdims=True)) * (p["left"] * p["right"]).sum()
 
     def step(params, opt, teacher, x, hidden):
         goal = jax.nn.softmax(logits(teacher, x, jnp.zeros_like(hidden)))
@@ -610,7 +656,8 @@ def averages_of_unrecognized_weights():
         return {"params": params, "opt": opt, "teacher": optax.incremental_update(params, teacher, 0.01)}, {"loss": loss}
 
     args = {"params": params, "opt": tx.init(params), "teacher": params, "x": jnp.zeros((BATCH, LENGTH, WIDTH)), "hidden": jnp.zeros((BATCH, LENGTH), bool)}
-    return Case(step, args, ["params", "opt", "teacher"], [(r"^teacher", "average"), *ADAM, PARAMETER], {"x": "batch", "hidden": "batch"})
+    kinds = [(r"^teacher", "average"), (r"^opt.*(left|right)", "other"), *ADAM, PARAMETER]
+    return Case(step, args, ["params", "opt", "teacher"], kinds, {"x": "batch", "hidden": "batch"})
 
 
 @case
