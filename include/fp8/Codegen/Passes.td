@@ -296,11 +296,13 @@ def IntegerMaxima : Pass<"fp8-integer-maxima", "::mlir::func::FuncOp"> {
 }
 
 def IntegerMemory : Pass<"fp8-integer-memory", "::mlir::ModuleOp"> {
-  let summary = "Load and store vectors of bf16 as integers";
+  let summary = "Load, store and select bf16 as integers";
   let description = [{
     LLVM 22 cannot split every load and store of bf16 vectors if the CPU has
     avx512_bf16. Such a vector is loaded and stored as one of i16, with a
-    bitcast between the access and the ops on bf16.
+    bitcast between the access and the ops on bf16. If the CPU does not have it,
+    LLVM selects values of bf16 in f32, and rounds with a call of a library
+    function that does not exist. So they are selected as i16, too.
 
     Example:
 

@@ -1,9 +1,11 @@
-//===- IntegerMemory.cpp - Vectors of bf16 in memory as integers ----------===//
+//===- IntegerMemory.cpp - bf16 is moved as integers ----------------------===//
 //
 // If the CPU has avx512_bf16, LLVM 22 keeps bf16 as a legal type but cannot
 // split, for instance, a store of 9 elements: "do not know how to soft promote
-// this operator's operand" ends the process. Integers of the same size do not
-// have this problem, and moving values needs no other type.
+// this operator's operand" ends the process. On other CPUs it selects in f32,
+// and rounds with a call of a library function that no process has. Integers of
+// the same size do not have these problems, and moving values needs no other
+// type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +31,23 @@ static Type getIntegers(Type type) {
   return vector.clone(IntegerType::get(type.getContext(), 16));
 }
 
+/// Makes the result of `op` one of `integers`, which its readers cast back.
+static void castResult(OpBuilder &builder, Operation *op, Type integers) {
+  Value result = op->getResult(0);
+  Type type = result.getType();
+  result.setType(integers);
+  builder.setInsertionPointAfter(op);
+  auto cast = LLVM::BitcastOp::create(builder, op->getLoc(), type, result);
+  result.replaceAllUsesExcept(cast, cast);
+}
+
+static void castOperand(OpBuilder &builder, OpOperand &operand, Type integers) {
+  Operation *op = operand.getOwner();
+  builder.setInsertionPoint(op);
+  operand.set(builder.createOrFold<LLVM::BitcastOp>(op->getLoc(), integers,
+                                                    operand.get()));
+}
+
 namespace {
 
 class IntegerMemory : public fp8::impl::IntegerMemoryBase<IntegerMemory> {
@@ -40,28 +59,31 @@ public:
         rewrite(builder, load);
       else if (auto store = dyn_cast<LLVM::StoreOp>(op))
         rewrite(builder, store);
+      else if (auto select = dyn_cast<LLVM::SelectOp>(op))
+        rewrite(builder, select);
     });
   }
 
 private:
   static void rewrite(OpBuilder &builder, LLVM::LoadOp load) {
-    Type type = load.getType(), integers = getIntegers(type);
-    if (!integers)
-      return;
-    load.getResult().setType(integers);
-    builder.setInsertionPointAfter(load);
-    auto cast =
-        LLVM::BitcastOp::create(builder, load.getLoc(), type, load.getResult());
-    load.getResult().replaceAllUsesExcept(cast, cast);
+    if (Type integers = getIntegers(load.getType()))
+      castResult(builder, load, integers);
   }
 
   static void rewrite(OpBuilder &builder, LLVM::StoreOp store) {
-    Type integers = getIntegers(store.getValue().getType());
+    if (Type integers = getIntegers(store.getValue().getType()))
+      castOperand(builder, store.getValueMutable(), integers);
+  }
+
+  static void rewrite(OpBuilder &builder, LLVM::SelectOp select) {
+    Type integers = getIntegers(select.getType());
+    if (select.getType().isBF16())
+      integers = builder.getIntegerType(16);
     if (!integers)
       return;
-    builder.setInsertionPoint(store);
-    store.getValueMutable().assign(builder.createOrFold<LLVM::BitcastOp>(
-        store.getLoc(), integers, store.getValue()));
+    castOperand(builder, select.getTrueValueMutable(), integers);
+    castOperand(builder, select.getFalseValueMutable(), integers);
+    castResult(builder, select, integers);
   }
 };
 

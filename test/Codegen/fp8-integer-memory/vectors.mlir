@@ -30,3 +30,17 @@ llvm.func @scalar(%from: !llvm.ptr) -> bf16 {
   %1 = llvm.load %from : !llvm.ptr -> vector<4xf32>
   llvm.return %0 : bf16
 }
+
+// CHECK-LABEL: llvm.func @select
+// CHECK: %[[A:.*]] = llvm.bitcast %{{.*}} : vector<7xbf16> to vector<7xi16>
+// CHECK: %[[B:.*]] = llvm.bitcast %{{.*}} : vector<7xbf16> to vector<7xi16>
+// CHECK: %[[S:.*]] = llvm.select %{{.*}}, %[[A]], %[[B]] : vector<7xi1>, vector<7xi16>
+// CHECK: llvm.bitcast %[[S]] : vector<7xi16> to vector<7xbf16>
+// CHECK: llvm.select %{{.*}}, %{{.*}}, %{{.*}} : i1, i16
+llvm.func @select(%c: vector<7xi1>, %a: vector<7xbf16>, %b: vector<7xbf16>, %d: i1, %x: bf16, %y: bf16) -> bf16 {
+  %0 = llvm.select %c, %a, %b : vector<7xi1>, vector<7xbf16>
+  llvm.call @use(%0) : (vector<7xbf16>) -> ()
+  %1 = llvm.select %d, %x, %y : i1, bf16
+  llvm.return %1 : bf16
+}
+llvm.func @use(vector<7xbf16>)
