@@ -66,7 +66,7 @@ static bool areOnes(std::optional<ArrayRef<int64_t>> values, unsigned rank) {
 }
 
 bool PrefixSum::find() {
-  if (op.getInputs().size() != 1 ||
+  if (op.getInputs().size() != 1 || op.getWindowDimensions().empty() ||
       !isa_and_nonnull<stablehlo::AddOp>(
           stablehlo::getCombiner(op.getBody())) ||
       !stablehlo::isZeros(op.getInitValues()[0]))

@@ -68,3 +68,17 @@ func.func @others(%x: tensor<32xf32>, %y: tensor<64xf32>) -> (tensor<32xf32>, te
   }) : (tensor<64xf32>, tensor<f32>) -> tensor<64xf32>
   return %0, %1, %2 : tensor<32xf32>, tensor<64xf32>, tensor<64xf32>
 }
+
+// -----
+
+// CHECK-LABEL: @scalar
+// CHECK: stablehlo.reduce_window
+func.func @scalar(%x: tensor<f32>) -> tensor<f32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%x, %zero) <{window_dimensions = array<i64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
