@@ -25,6 +25,7 @@ void fp8::buildStructurePipeline(OpPassManager &pm) {
   pm.addPass(createCanonicalizeStructured());
   pm.addPass(createCSEPass());
   pm.addPass(createDropBarriers());
+  pm.addPass(createWidenElements());
   pm.addPass(createVerifyStructured());
 }
 

@@ -230,6 +230,32 @@ def ConvertStableHLOToLinalg : Pass<"convert-stablehlo-to-linalg"> {
   ];
 }
 
+def WidenElements : Pass<"fp8-widen-elements"> {
+  let summary = "Store elements of less than a byte as bytes";
+  let description = [{
+    Tensors of integers and floats of 2 to 7 bits become tensors of bytes. The
+    bodies of kernels truncate the bytes that they read to the type in which
+    they compute, and extend what they write by zeros. (Booleans stay: later
+    stages store them as bytes.)
+
+    Example: the bytes of the result have the sums of the low bits.
+
+    ```mlir
+    #id = affine_map<(d0) -> (d0)>
+    func.func @main(%x: tensor<4xi4>) -> tensor<4xi4> {
+      %e = tensor.empty() : tensor<4xi4>
+      %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+          ins(%x : tensor<4xi4>) outs(%e : tensor<4xi4>) {
+      ^bb0(%in: i4, %out: i4):
+        %1 = arith.addi %in, %in : i4
+        linalg.yield %1 : i4
+      } -> tensor<4xi4>
+      return %0 : tensor<4xi4>
+    }
+    ```
+  }];
+}
+
 def DropBarriers : Pass<"fp8-drop-barriers"> {
   let summary = "Replace optimization barriers by marks";
   let description = [{

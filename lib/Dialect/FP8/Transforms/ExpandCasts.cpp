@@ -32,7 +32,8 @@ namespace {
 /// Returns the bits of the f32 number 2^exponent.
 constexpr int32_t powerBits(int32_t exponent) { return (exponent + 127) << 23; }
 
-/// The properties of an f8 format, or of f16, that the arithmetic uses.
+/// The properties of a format of at most 8 bits, or of f16, that the arithmetic
+/// uses.
 struct BitLayout {
   explicit BitLayout(FloatType format) : width(format.getWidth()) {
     const llvm::fltSemantics &semantics = format.getFloatSemantics();
@@ -44,13 +45,17 @@ struct BitLayout {
     hasInfinity =
         isa<Float8E5M2Type, Float8E4M3Type, Float8E3M4Type, Float16Type>(
             format);
+    hasNaN = !isa<Float4E2M1FNType, Float6E2M3FNType, Float6E3M2FNType>(format);
     largestCode =
         APFloat::getLargest(semantics).bitcastToAPInt().getZExtValue();
   }
 
+  int32_t signMask() const { return 1 << (width - 1); }
+  /// The code of NaN, which is -0 in formats that have neither NaN nor
+  /// infinity, as in XLA.
   int32_t nanCode() const {
-    if (unsignedZero)
-      return 0x80;
+    if (unsignedZero || !hasNaN)
+      return signMask();
     // The quiet bit after infinity's code, or the only NaN.
     return hasInfinity ? (largestCode + 1) | (1 << (mantissaBits - 1)) : 0x7f;
   }
@@ -60,11 +65,13 @@ struct BitLayout {
   /// those of other codes follow at distances of 2^shift.
   int32_t bias() const { return powerBits(minExponent - 1); }
   /// The f32 bits of the number after the largest, whose code is infinity's, or
-  /// NaN's.
-  int32_t beyondBits() const { return ((largestCode + 1) << shift()) + bias(); }
+  /// NaN's; those of the largest if there is neither.
+  int32_t beyondBits() const {
+    return ((largestCode + (hasNaN ? 1 : 0)) << shift()) + bias();
+  }
 
   int32_t width, mantissaBits, minExponent, largestCode;
-  bool unsignedZero, hasInfinity;
+  bool unsignedZero, hasInfinity, hasNaN;
 };
 
 /// Builds ops on scalars or on vectors of one shape.
@@ -148,9 +155,11 @@ Value fp8::expandF8ToF32(OpBuilder &builder, Location loc, Value value) {
   if (isa<Float8E8M0FNUType>(getElementTypeOrSelf(value)))
     return expandE8M0ToF32(e, value);
   BitLayout layout(cast<FloatType>(getElementTypeOrSelf(value)));
-  Value code = e.cast<arith::ExtUIOp>(e.i32(), e.bitcast(e.i8(), value));
-  Value sign = e.op<arith::ShLIOp>(e.op<arith::AndIOp>(code, 0x80), 24);
-  Value magnitude = e.op<arith::AndIOp>(code, 0x7f);
+  Type integer = e.type(builder.getIntegerType(layout.width));
+  Value code = e.cast<arith::ExtUIOp>(e.i32(), e.bitcast(integer, value));
+  Value sign = e.op<arith::ShLIOp>(e.op<arith::AndIOp>(code, layout.signMask()),
+                                   32 - layout.width);
+  Value magnitude = e.op<arith::AndIOp>(code, layout.signMask() - 1);
 
   // Shift exponent and mantissa into place, and rebase the exponent from 1 (the
   // format's smallest normal) to f32's.
@@ -172,6 +181,8 @@ Value fp8::expandF8ToF32(OpBuilder &builder, Location loc, Value value) {
     Value isNaN = e.cmp(arith::CmpIPredicate::eq, code, 0x80);
     return e.bitcast(e.f32(), e.select(isNaN, e.constant(0x7fc00000), bits));
   }
+  if (!layout.hasNaN)
+    return e.bitcast(e.f32(), e.op<arith::OrIOp>(bits, sign));
   // Codes above the largest finite one are infinity or NaN: in f32, the
   // mantissa under the largest exponent, or the quiet NaN.
   Value special = layout.hasInfinity ? e.op<arith::OrIOp>(placed, 0x7f800000)
@@ -214,7 +225,7 @@ static Value magnitudeOf(Emitter e, Value bits) {
 static Value assemble(Emitter e, FloatType format, Value bits, Value code) {
   BitLayout layout(format);
   Value sign = e.op<arith::AndIOp>(
-      e.op<arith::ShRUIOp>(bits, 32 - layout.width), 1 << (layout.width - 1));
+      e.op<arith::ShRUIOp>(bits, 32 - layout.width), layout.signMask());
   Value nan = e.constant(layout.nanCode());
   Value isNaN =
       e.cmp(arith::CmpIPredicate::ugt, magnitudeOf(e, bits), 0x7f800000);
@@ -225,7 +236,7 @@ static Value assemble(Emitter e, FloatType format, Value bits, Value code) {
     code = e.select(isNaN, nan, code);
   } else {
     // Without infinity, the next code after the largest is already NaN's.
-    if (layout.hasInfinity)
+    if (layout.hasInfinity || !layout.hasNaN)
       code = e.select(isNaN, nan, code);
     code = e.op<arith::OrIOp>(code, sign);
   }
@@ -351,12 +362,11 @@ static Value roundToOdd(Emitter e, Value value) {
 // Patterns
 //===----------------------------------------------------------------------===//
 
-/// Whether the elements are floats of 8 bits, including formats that no recipe
-/// names.
+/// Whether the elements are floats of at most 8 bits, including formats that no
+/// recipe names.
 static bool isF8(Type type) {
   Type element = getElementTypeOrSelf(type);
-  return isFormat(element) ||
-         isa<Float8E3M4Type, Float8E4M3B11FNUZType, Float8E8M0FNUType>(element);
+  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() <= 8;
 }
 static bool isBF16(Type type) { return getElementTypeOrSelf(type).isBF16(); }
 
