@@ -79,13 +79,14 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
   // Do this before anything is quantized, so that whole values are quantized
   // alike on all ranks.
   if (options.dataParallel || options.zero > 0 || options.globalAmax ||
-      options.globalBatch > 0 || !options.lossReduction.empty())
+      options.globalBatch > 0 || !options.lossReduction.empty()) {
     pm.addPass(
         createFP8DataParallel({options.lossReduction, options.zero,
                                options.globalAmax, options.globalBatch}));
-  // A rank may have a single row, so that sums over it are none.
-  if (options.globalBatch > 0)
+    // A rank that shares a batch (by an option, or as a jit says) may have a
+    // single row, so that sums over it are none.
     pm.nest<func::FuncOp>().addPass(stablehlo::createSimplify());
+  }
   // Slice after it, because it rejects ops on rows that are in loops.
   pm.addPass(createFP8SliceLogits({options.emitRemarks}));
   if (options.trace)
