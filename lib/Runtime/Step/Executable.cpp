@@ -91,6 +91,7 @@ fp8_executable::fp8_executable(const fp8_executable_desc &desc)
     throw Error(FP8_ERROR_INVALID,
                 str("executable '", name, "' has a negative memory size"));
   pairState();
+  countRanks();
   copyConstants(desc);
   if (desc.launch_names)
     for (int64_t i = 0; i < desc.num_launches; ++i)
@@ -122,6 +123,19 @@ void fp8_executable::pairState() {
       result.shard = arguments[result.stateArg].shard;
       result.slices = arguments[result.stateArg].slices;
     }
+}
+
+void fp8_executable::countRanks() {
+  for (const TensorInfo &argument : arguments) {
+    if (!argument.isPart())
+      continue;
+    if (numRanks > 0 && argument.numParts() != numRanks)
+      throw Error(FP8_ERROR_INVALID,
+                  str("argument '", argument.name, "': expected parts for ",
+                      numRanks, " ranks, as another has, but got ",
+                      argument.numParts()));
+    numRanks = argument.numParts();
+  }
 }
 
 void fp8_executable::copyConstants(const fp8_executable_desc &desc) {

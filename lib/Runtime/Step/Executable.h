@@ -27,6 +27,8 @@ struct fp8_executable {
   std::vector<const void *> constants;
   std::vector<int64_t> constantSizes;
   int64_t constantBytes = 0;
+  /// The ranks that have the parts of arguments; 0: no argument has parts.
+  int64_t numRanks = 0;
   int64_t arenaBytes;
   int64_t scratchBytes;
   std::vector<std::string> launchNames;
@@ -48,6 +50,8 @@ struct fp8_executable {
 private:
   /// Checks which argument each state result replaces; both have one shard.
   void pairState();
+  /// Checks that all arguments have parts for the same number of ranks.
+  void countRanks();
   void copyConstants(const fp8_executable_desc &desc);
   /// Checks and copies the descriptions of the kernels for a GPU.
   void copyKernels(const fp8_executable_desc &desc);

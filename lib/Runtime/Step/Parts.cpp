@@ -21,12 +21,11 @@ bool fp8_step::hasParts() const {
 }
 
 void fp8_step::checkNumRanks() const {
-  for (const TensorInfo &argument : executable.arguments)
-    if (argument.isPart() && argument.numParts() != numRanks())
-      throw Error(FP8_ERROR_INVALID,
-                  str("expected ", argument.numParts(),
-                      " ranks, which the step was written for, but got ",
-                      numRanks()));
+  if (executable.numRanks > 0 && executable.numRanks != numRanks())
+    throw Error(FP8_ERROR_INVALID,
+                str("expected ", executable.numRanks,
+                    " ranks, which the step was written for, but got ",
+                    numRanks()));
 }
 
 /// Calls `copy` for each row of a part along the last dimension, with the row's
