@@ -170,16 +170,19 @@ LogicalResult DataParallelism::setArguments(Propagation &propagation) {
 /// found, ops that read them, for example through a stack of a loop, may look
 /// like errors: nothing is reported, and no other finding is kept.
 LogicalResult DataParallelism::drawForRows() {
-  for (bool drew = true; drew;) {
+  while (true) {
     llvm::SetVector<Value> unused = whole;
     Propagation tentative(func, batch, unused, parts, gathers,
                           sourcesOf(func, signature));
     if (failed(setArguments(tentative)) ||
         failed(tentative.run(/*isQuiet=*/true)))
       return failure();
-    drew = tentative.drawForRows();
+    FailureOr<bool> drew = tentative.drawForRows();
+    if (failed(drew))
+      return failure();
+    if (!*drew)
+      return success();
   }
-  return success();
 }
 
 /// Makes an op read the rows of all ranks. A dot of rows with rows keeps those

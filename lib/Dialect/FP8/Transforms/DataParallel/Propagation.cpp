@@ -596,8 +596,13 @@ LogicalResult Propagation::run(bool isQuiet) {
   return visitBlock(func.getBody().front());
 }
 
-bool Propagation::drawForRows() {
+FailureOr<bool> Propagation::drawForRows() {
+  bool changed = false;
   for (const auto &[value, rows] : drawn)
-    draws.draw(value, rows);
-  return !drawn.empty();
+    changed |= draws.draw(value, rows);
+  if (!changed && !drawn.empty())
+    return emitError(drawn.front().first.getLoc())
+           << "expected random numbers for rows that a rank can draw for its "
+              "own rows but found nothing in them that counts the rows";
+  return changed;
 }

@@ -69,7 +69,9 @@ public:
   bool hasFound() const { return found; }
   /// Makes each rank draw, for its own rows, the random numbers that the run
   /// has found to be the same on all ranks. Returns false if there are none.
-  bool drawForRows();
+  /// Each call makes fewer ops read what counts the rows of one device alike on
+  /// all ranks; an error if it does not.
+  FailureOr<bool> drawForRows();
 
 private:
   LogicalResult visitBlock(Block &block);

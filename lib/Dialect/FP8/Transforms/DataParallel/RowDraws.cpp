@@ -131,10 +131,10 @@ static int64_t blocksOf(stablehlo::RngBitGeneratorOp op) {
   return llvm::divideCeil(elements, type.getElementTypeBitWidth() > 32 ? 2 : 4);
 }
 
-void RowDraws::draw(Value value, ArrayRef<RowDim> rows) {
+bool RowDraws::draw(Value value, ArrayRef<RowDim> rows) {
   if (classify(value, rows) != Class::Random ||
       !drawn.insert(keyOf(value, rows)).second)
-    return;
+    return false;
   auto result = cast<OpResult>(value);
   Operation *op = result.getOwner();
   if (auto generator = dyn_cast<stablehlo::RngBitGeneratorOp>(op)) {
@@ -147,15 +147,19 @@ void RowDraws::draw(Value value, ArrayRef<RowDim> rows) {
     auto own = cast<stablehlo::RngBitGeneratorOp>(builder.clone(*op));
     own->setOperand(0, state);
     generator.getOutput().replaceAllUsesWith(own.getOutput());
-    return;
+    return true;
   }
   // (List the origins first, because drawing changes operands.)
   auto origins = *findRowOrigins(result, rows);
+  bool changed = false;
   for (const RowOrigin &origin : origins) {
     Value operand = origin.operand->get();
-    if (classify(operand, origin.rows) == Class::Position)
+    if (classify(operand, origin.rows) == Class::Position) {
       origin.operand->set(positionOnRank(operand, origin.rows));
-    else
-      draw(operand, origin.rows);
+      changed = true;
+    } else {
+      changed |= draw(operand, origin.rows);
+    }
   }
+  return changed;
 }

@@ -29,8 +29,9 @@ public:
   bool isDrawn(Value value, ArrayRef<RowDim> rows) {
     return classify(value, rows) == Class::Random;
   }
-  /// Makes each rank draw `value` for its own rows.
-  void draw(Value value, ArrayRef<RowDim> rows);
+  /// Makes each rank draw `value` for its own rows. Returns false if nothing
+  /// has changed.
+  bool draw(Value value, ArrayRef<RowDim> rows);
 
 private:
   enum class Class {
