@@ -126,6 +126,8 @@ static void readPart(func::FuncOp function, unsigned index,
   argument.whole = whole.asArrayRef().vec();
   auto offsets = part.getAs<DenseIntElementsAttr>(stablehlo::kPartOffsetsName);
   llvm::append_range(argument.partOffsets, offsets.getValues<int64_t>());
+  if (auto blocks = part.getAs<IntegerAttr>(stablehlo::kPartBlocksName))
+    argument.partBlocks = blocks.getInt();
 }
 
 /// Returns the scaled type that an argument had before it was split; null if it

@@ -130,6 +130,8 @@ static json::Value toJSON(const TensorDescription &tensor, bool isArgument) {
   if (!tensor.whole.empty()) {
     object["whole"] = json::Array(tensor.whole);
     object["part_offsets"] = json::Array(tensor.partOffsets);
+    if (tensor.partBlocks > 1)
+      object["part_blocks"] = tensor.partBlocks;
   }
   if (tensor.stateArg >= 0)
     object["state_arg"] = tensor.stateArg;
@@ -150,6 +152,7 @@ static bool fromJSON(const json::Value &value, TensorDescription &tensor,
       !map.mapOptional("slices", tensor.slices) ||
       !map.mapOptional("whole", tensor.whole) ||
       !map.mapOptional("part_offsets", tensor.partOffsets) ||
+      !map.mapOptional("part_blocks", tensor.partBlocks) ||
       !map.mapOptional("state_arg", tensor.stateArg))
     return false;
   const json::Object &object = *value.getAsObject();

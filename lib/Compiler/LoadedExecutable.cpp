@@ -79,6 +79,7 @@ static fp8_tensor_info infoOf(const TensorDescription &tensor) {
     info.whole_dims = tensor.whole.data();
     info.part_offsets = tensor.partOffsets.data();
     info.num_parts = tensor.partOffsets.size() / tensor.whole.size();
+    info.part_blocks = tensor.partBlocks;
   }
   info.state_arg = tensor.stateArg;
   return info;

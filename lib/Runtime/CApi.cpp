@@ -283,6 +283,7 @@ static void describeTensor(const std::vector<TensorInfo> &tensors,
     info.whole_dims = tensor.whole.data();
     info.part_offsets = tensor.partOffsets.data();
     info.num_parts = tensor.numParts();
+    info.part_blocks = tensor.partBlocks;
   }
   info.state_arg = static_cast<int32_t>(tensor.stateArg);
   info.own_buffer = tensor.ownBuffer;

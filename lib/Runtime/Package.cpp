@@ -197,6 +197,7 @@ static fp8_tensor_info readTensor(const Entry &entry, Sizes &sizes) {
     info.part_offsets = sizes.partOffsets.data();
     info.num_parts =
         static_cast<int64_t>(sizes.partOffsets.size() / sizes.whole.size());
+    info.part_blocks = entry.get("part_blocks", int64_t(1));
   }
   info.state_arg = entry.get("state_arg", -1);
   return info;

@@ -98,3 +98,40 @@ TEST(Parts, LieInTheWhole) {
                                  "got some that are not in it");
   EXPECT_EQ(buildInParts({0, -1}), nullptr);
 }
+
+TEST(Parts, HaveAsMuchOfEveryBlock) {
+  static const int64_t part[] = {4}, whole[] = {12}, offsets[] = {0, 2, 4};
+  fp8_tensor_info argument = {};
+  argument.name = "x";
+  argument.dtype = FP8_DTYPE_I32;
+  argument.rank = 1;
+  argument.dims = part;
+  argument.role = FP8_ROLE_BATCH;
+  argument.whole_dims = whole;
+  argument.part_offsets = offsets;
+  argument.num_parts = 3;
+  argument.part_blocks = 2;
+  fp8_executable_desc desc = {};
+  desc.name = "blocks";
+  desc.entry = [](fp8_step *) {};
+  desc.arguments = &argument;
+  desc.num_arguments = 1;
+  fp8_executable *created = nullptr;
+  ASSERT_EQ(fp8_executable_create(&desc, &created), FP8_OK) << fp8_last_error();
+  Executable executable(created);
+  std::vector<int32_t> values(12);
+  std::iota(values.begin(), values.end(), 0);
+  runRanks(3, [&](fp8_group *group, int64_t rank) {
+    fp8_step *step = nullptr;
+    ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+    ASSERT_EQ(fp8_step_set_group(step, group), FP8_OK);
+    EXPECT_EQ(fp8_step_set_whole(step, 0, values.data()), FP8_OK);
+    auto at = static_cast<int32_t>(2 * rank);
+    EXPECT_EQ(read(fp8_step_argument(step, 0), 4),
+              (std::vector<int32_t>{at, at + 1, at + 6, at + 7}));
+    fp8_step_destroy(step);
+  });
+  // Blocks that do not divide the part.
+  argument.part_blocks = 3;
+  EXPECT_EQ(fp8_executable_create(&desc, &created), FP8_ERROR_INVALID);
+}

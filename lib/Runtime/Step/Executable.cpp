@@ -4,6 +4,7 @@
 #include "../GPU/Modules.h"
 #include "../Support/Error.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -15,10 +16,15 @@ static void copyPart(const fp8_tensor_info &info, TensorInfo &copy) {
   if (!info.whole_dims || info.kind == FP8_KIND_STATE)
     return;
   copy.whole.assign(info.whole_dims, info.whole_dims + info.rank);
-  bool isIn = info.rank > 0 && info.num_parts > 0 && info.part_offsets;
+  copy.partBlocks = std::max<int64_t>(1, info.part_blocks);
+  bool isIn = info.rank > 0 && info.num_parts > 0 && info.part_offsets &&
+              info.dims[0] % copy.partBlocks == 0 &&
+              copy.whole[0] % copy.partBlocks == 0;
   for (int64_t i = 0; isIn && i < info.num_parts * info.rank; ++i) {
     int64_t offset = info.part_offsets[i], dim = i % info.rank;
-    isIn = offset >= 0 && offset + info.dims[dim] <= copy.whole[dim];
+    int64_t blocks = dim == 0 ? copy.partBlocks : 1;
+    isIn = offset >= 0 &&
+           offset + info.dims[dim] / blocks <= copy.whole[dim] / blocks;
     copy.partOffsets.push_back(offset);
   }
   if (!isIn)

@@ -28,21 +28,33 @@ void fp8_step::checkNumRanks() const {
                     numRanks()));
 }
 
+static std::vector<int64_t> splitBlocks(std::vector<int64_t> dims,
+                                        int64_t blocks) {
+  dims.front() /= blocks;
+  dims.insert(dims.begin(), blocks);
+  return dims;
+}
+
 /// Calls `copy` for each row of a part along the last dimension, with the row's
 /// offsets in the whole and in the part, and its length, all in bytes.
 template <typename F>
 static void forEachRow(const TensorInfo &info, int64_t rank, F copy) {
   int64_t size = static_cast<int64_t>(fp8_dtype_size(info.type.dtype));
-  std::vector<int64_t> offset = info.partOffset(rank), place(offset.size());
-  int64_t bytes = info.type.dims.back() * size;
+  // The blocks are a dimension of their own.
+  std::vector<int64_t> dims = splitBlocks(info.type.dims, info.partBlocks);
+  std::vector<int64_t> whole = splitBlocks(info.whole, info.partBlocks);
+  std::vector<int64_t> offset = info.partOffset(rank);
+  offset.insert(offset.begin(), 0);
+  std::vector<int64_t> place(offset.size());
+  int64_t bytes = dims.back() * size;
   int64_t rows = bytes ? info.type.bytes() / bytes : 0;
   for (int64_t row = 0; row < rows; ++row) {
     int64_t at = 0;
     for (size_t i = 0; i < place.size(); ++i)
-      at = at * info.whole[i] + offset[i] + place[i];
+      at = at * whole[i] + offset[i] + place[i];
     copy(at * size, row * bytes, bytes);
     for (size_t i = place.size() - 1; i-- > 0;) {
-      if (++place[i] < info.type.dims[i])
+      if (++place[i] < dims[i])
         break;
       place[i] = 0;
     }

@@ -41,6 +41,9 @@ struct TensorInfo {
   /// If each rank has a part: the shape of the whole, and the offsets of the
   /// parts of ranks 0, 1, ..., one after another.
   std::vector<int64_t> whole, partOffsets;
+  /// The blocks along the leading dimension of the whole of which a part has as
+  /// much as of any other.
+  int64_t partBlocks = 1;
 
   bool isPart() const { return !whole.empty(); }
   bool isPartOfState() const { return isPart() && role == FP8_ROLE_STATE; }

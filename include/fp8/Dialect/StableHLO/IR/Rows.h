@@ -14,19 +14,25 @@ inline constexpr llvm::StringLiteral kRowsAttrName = "stablehlo.rows";
 /// On a slice that cuts a rank's part off a value that all ranks have, and on
 /// an argument of which each rank has a part. A dictionary of `whole`, the
 /// shape of the whole value (DenseI64ArrayAttr), and `offsets`, where each
-/// device's part begins (a row of i64 for each device).
+/// device's part begins (a row of i64 for each device). With `blocks`, the
+/// whole consists of as many equal blocks along its leading dimension, and a
+/// part has as many of each, from the same place in it on.
 inline constexpr llvm::StringLiteral kPartAttrName = "stablehlo.part";
 inline constexpr llvm::StringLiteral kPartWholeName = "whole";
 inline constexpr llvm::StringLiteral kPartOffsetsName = "offsets";
+inline constexpr llvm::StringLiteral kPartBlocksName = "blocks";
 
 /// Makes that dictionary.
 inline DictionaryAttr makePart(ArrayRef<int64_t> whole,
-                               DenseIntElementsAttr offsets) {
+                               DenseIntElementsAttr offsets,
+                               int64_t blocks = 1) {
   Builder builder(offsets.getContext());
-  return builder.getDictionaryAttr(
-      {builder.getNamedAttr(kPartWholeName,
-                            builder.getDenseI64ArrayAttr(whole)),
-       builder.getNamedAttr(kPartOffsetsName, offsets)});
+  NamedAttrList attrs;
+  attrs.set(kPartWholeName, builder.getDenseI64ArrayAttr(whole));
+  attrs.set(kPartOffsetsName, offsets);
+  if (blocks > 1)
+    attrs.set(kPartBlocksName, builder.getI64IntegerAttr(blocks));
+  return attrs.getDictionary(builder.getContext());
 }
 
 /// On a step that was in shard_map: the number of devices that it was written

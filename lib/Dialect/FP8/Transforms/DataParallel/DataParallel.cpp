@@ -2,6 +2,7 @@
 
 #include "../EffectiveRecipe.h"
 #include "../OperandRows.h"
+#include "BatchReading.h"
 #include "GradientWire.h"
 #include "ReductionLabels.h"
 #include "Reductions.h"
@@ -14,6 +15,8 @@
 
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+
+#include <functional>
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_FP8DATAPARALLEL
@@ -43,8 +46,14 @@ public:
   void markRowsOfDots();
 
 private:
-  bool mayHaveMicroBatches(const SignatureArg &arg);
-  void findSingleRows();
+  /// What became of the attempt to read the batch in some way.
+  struct Trial {
+    bool works = false, isCut = false;
+    size_t gathers = 0;
+    std::string error;
+  };
+  Trial tryReading(const BatchReading &each);
+  void findReading();
   FailureOr<Layout> layoutOf(const SignatureArg &arg);
   LogicalResult setArguments(Propagation &propagation);
   LogicalResult drawForRows();
@@ -70,9 +79,9 @@ private:
   bool globalAmax;
   int64_t sharing;
   BatchOf batch = sharing > 0 ? BatchOf::AllRanks : BatchOf::OneRank;
-  /// Whether a loop that takes one index of a batch at a time takes rows, and
-  /// why not, if it cannot take micro-batches either.
-  bool takesSingleRows = false;
+  BatchReading reading;
+  /// Why a loop that takes one index of a batch at a time takes no rows, if it
+  /// cannot take micro-batches either.
   std::string singleRowsError;
   llvm::SetVector<Value> whole;
   /// Reshapes that read such a value before it is reduced.
@@ -85,56 +94,58 @@ private:
 
 } // namespace
 
-/// Whether a batch, or a value computed from it element by element, is sliced
-/// at single indices of its leading dimension, as a loop over micro-batches
-/// does.
-static bool isReadInParts(Value batch) {
-  int64_t count = shapeOf(batch)[0];
-  SmallVector<Value> worklist{batch};
-  while (!worklist.empty())
-    for (Operation *user : worklist.pop_back_val().getUsers()) {
-      bool isSlice = isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp>(user);
-      if (!isSlice && !stablehlo::worksByElement(user))
-        continue;
-      ArrayRef<int64_t> shape = shapeOf(user->getResult(0));
-      if (isSlice && shape[0] == 1)
-        return true;
-      if (!shape.empty() && shape[0] == count)
-        worklist.push_back(user->getResult(0));
-    }
-  return false;
+/// Propagates through a copy, because a propagation changes the step.
+DataParallelism::Trial DataParallelism::tryReading(const BatchReading &each) {
+  Trial trial;
+  OwningOpRef<func::FuncOp> copy(func.clone());
+  ScopedDiagnosticHandler quiet(func.getContext(), [&](Diagnostic &found) {
+    trial.error = found.str();
+    return success();
+  });
+  DataParallelism inside(*copy, signature, lossReduction, wire.getRecipe(),
+                         globalAmax, sharing);
+  inside.reading = each;
+  trial.works = succeeded(inside.propagate());
+  trial.gathers = inside.gathers.size();
+  trial.isCut = !trial.works && inside.layouts && inside.layouts->isCut();
+  return trial;
 }
 
-bool DataParallelism::mayHaveMicroBatches(const SignatureArg &arg) {
-  auto type = cast<RankedTensorType>(arg.type);
-  return arg.role == ArgRole::Batch && type.getRank() > 1 &&
-         type.getDimSize(1) > 1 && isReadInParts(func.getArgument(arg.index));
-}
-
-/// Loops that take one index of a batch at a time take micro-batches of rows
-/// or, if what they compute cannot be separated over the rows of these, single
-/// rows. Finds out which on a copy, because a propagation changes the step.
-void DataParallelism::findSingleRows() {
-  if (llvm::none_of(signature.args, [&](const SignatureArg &arg) {
-        return mayHaveMicroBatches(arg);
-      }))
+/// A batch may be read in several ways. Takes the first one with which each row
+/// is computed by itself; else the first with which it can be computed from the
+/// rows of all ranks.
+void DataParallelism::findReading() {
+  SmallVector<BatchReading> readings =
+      findBatchReadings(func, signature, batch);
+  if (readings.size() == 1)
     return;
-  auto errorOf = [&](bool singleRows) {
-    std::string error;
-    OwningOpRef<func::FuncOp> copy(func.clone());
-    ScopedDiagnosticHandler quiet(func.getContext(), [&](Diagnostic &found) {
-      error = found.str();
-      return success();
-    });
-    DataParallelism trial(*copy, signature, lossReduction, wire.getRecipe(),
-                          globalAmax, sharing);
-    trial.takesSingleRows = singleRows;
-    return succeeded(trial.propagate()) ? "" : error;
+  // Those whose rows divide among the ranks that share them come first.
+  auto divides = [&](const BatchReading &each) {
+    return sharing == 0 || each.rows() % sharing == 0;
   };
-  if (errorOf(/*singleRows=*/false).empty())
-    return;
-  singleRowsError = errorOf(/*singleRows=*/true);
-  takesSingleRows = singleRowsError.empty();
+  SmallVector<BatchReading> others;
+  llvm::copy_if(readings, std::back_inserter(others), std::not_fn(divides));
+  llvm::erase_if(readings, std::not_fn(divides));
+  readings.append(others);
+  std::optional<BatchReading> found, ofCut;
+  bool isCut = false;
+  for (const BatchReading &each : readings) {
+    if (found && (!divides(each) || each.whole > 0))
+      break;
+    Trial trial = tryReading(each);
+    if (trial.works && (!found || trial.gathers == 0))
+      found = each;
+    if (trial.works && trial.gathers == 0)
+      break;
+    if (!trial.works && each.takesSingleRows)
+      singleRowsError = trial.error;
+    if (each.extent > 0 && !ofCut)
+      ofCut = each;
+    isCut |= trial.isCut && each.extent == 0;
+  }
+  // If none works, the error is about what cannot be computed from the parts
+  // into which the step cuts its batch.
+  reading = found ? *found : isCut && ofCut ? *ofCut : BatchReading();
 }
 
 FailureOr<Layout> DataParallelism::layoutOf(const SignatureArg &arg) {
@@ -150,8 +161,16 @@ FailureOr<Layout> DataParallelism::layoutOf(const SignatureArg &arg) {
            << "dimension counts, to run on several ranks, but got " << type;
   layout.kind = Kind::Rows;
   layout.rows.push_back({0, 1, type.getDimSize(0)});
+  bool isStack = !reading.takesSingleRows && mayHaveMicroBatches(func, arg);
+  bool isWhole = type.getDimSize(0) == reading.whole;
+  if (isWhole && !isStack)
+    return Layout::of(Kind::Replicated);
+  if (type.getDimSize(0) == reading.extent)
+    layout.rows = {{0, reading.outer, reading.rows()}};
+  if (isWhole)
+    layout.rows.clear();
   // The dimensions are micro-batches, and rows in each.
-  if (!takesSingleRows && mayHaveMicroBatches(arg))
+  if (isStack)
     layout.rows.push_back({1, 1, type.getDimSize(1)});
   return layout;
 }
@@ -493,9 +512,9 @@ LogicalResult DataParallelism::run() {
     return func.emitError(
         "expected no loss-reduction with a batch that ranks share "
         "(global-batch): the loss is that of all its rows");
-  findSingleRows();
+  findReading();
   ScopedDiagnosticHandler explains(func.getContext(), [&](Diagnostic &error) {
-    if (!singleRowsError.empty())
+    if (!singleRowsError.empty() && reading.extent == 0)
       error.attachNote() << "a loop takes parts of the batch: this is for "
                             "micro-batches; for single rows: "
                          << singleRowsError;

@@ -22,6 +22,8 @@ LogicalResult Propagation::visitShape(Operation *op) {
       return emitRowError(
           op, "it joins rows and other indices to one dimension and "
               "cuts that elsewhere");
+    if (batch == BatchOf::AllRanks && rows->size() > layout.rows.size())
+      return emitCut(op);
     layout.rows = *rows;
     return assign(op, layout);
   }
@@ -52,6 +54,20 @@ LogicalResult Propagation::visitWindows(WindowsOp op) {
       "it is a convolution over rows");
 }
 
+/// Whether a slice takes every n-th element of the groups that rows are, the
+/// same ones of each.
+static bool takesOfEachRow(Operation *op, const RowDim &row) {
+  auto slice = dyn_cast<stablehlo::SliceOp>(op);
+  if (!slice)
+    return false;
+  int64_t extent = shapeOf(slice.getOperand())[row.dim];
+  int64_t inner = extent / (row.outer * row.size);
+  int64_t stride = slice.getStrides()[row.dim];
+  return stride > 1 && inner % stride == 0 &&
+         slice.getStartIndices()[row.dim] < stride &&
+         shapeOf(slice)[row.dim] == extent / stride;
+}
+
 /// Whether a slice takes adjacent elements of a dimension, from a multiple of
 /// `unit` on.
 static bool beginsAtMultiple(Operation *op, int64_t dim, int64_t unit) {
@@ -73,11 +89,14 @@ LogicalResult Propagation::visitSlices(Operation *op) {
   RowDims left;
   for (const RowDim &row : layout.rows) {
     int64_t unit = 1;
-    if (from[row.dim] == to[row.dim])
+    if (from[row.dim] == to[row.dim] || takesOfEachRow(op, row)) {
       left.push_back(row);
-    else if (auto part = cutRows(row, from[row.dim], to[row.dim], unit);
-             part && part->size != 1 && beginsAtMultiple(op, row.dim, unit))
+    } else if (auto part = cutRows(row, from[row.dim], to[row.dim], unit);
+               part && part->size != 1 && beginsAtMultiple(op, row.dim, unit)) {
+      if (batch == BatchOf::AllRanks && part->size != row.size)
+        return emitCut(op);
       left.push_back(*part);
+    }
     // A micro-batch keeps the rows along the other dimension.
     else if (to[row.dim] != 1)
       return emitRowError(op, "it cuts some of the rows");
@@ -188,10 +207,14 @@ LogicalResult Propagation::visitPad(stablehlo::PadOp op) {
   for (RowDim &row : layout.rows) {
     int64_t low = op.getEdgePaddingLow()[row.dim],
             high = op.getEdgePaddingHigh()[row.dim];
-    if (low == 0 && high == 0 && op.getInteriorPadding()[row.dim] == 0)
+    int64_t between = op.getInteriorPadding()[row.dim];
+    if (low == 0 && high == 0 && between == 0)
+      continue;
+    // (Or of every n-th element of each row.)
+    if (between > 0 && low >= 0 && high >= 0 && low + high == between)
       continue;
     int64_t part = shapeOf(op.getOperand())[row.dim];
-    auto whole = low < 0 || high < 0 || op.getInteriorPadding()[row.dim] != 0
+    auto whole = low < 0 || high < 0 || between != 0
                      ? std::nullopt
                      : embedRows(row, part, low + part + high, low);
     if (!whole)

@@ -194,6 +194,17 @@ LogicalResult Propagation::emitRowError(Operation *op, const Twine &why) {
          << why;
 }
 
+LogicalResult Propagation::emitCut(Operation *op) {
+  (void)assign(op, Layout());
+  if (suppressErrors)
+    return success();
+  cut = true;
+  return op->emitOpError("expected the leading dimension of a batch that ranks "
+                         "share to be cut into equal parts, of each of which a "
+                         "rank has some rows, but it cuts the rows differently "
+                         "from other operations");
+}
+
 LogicalResult Propagation::requireWhole(Operation *op, Value value) {
   Layout layout = layoutOf(value);
   if (layout.is(Kind::Rows))

@@ -65,6 +65,9 @@ public:
   /// Returns the op at which a run has failed, if it can be computed from the
   /// rows of all ranks.
   Operation *getUngathered() const { return ungathered; }
+  /// Whether a run has failed at an op that cuts the rows of a batch that ranks
+  /// share into parts: those of a rank would be of one part, or of a few.
+  bool isCut() const { return cut; }
   /// Whether this run has found a value that must be whole and was not.
   bool hasFound() const { return found; }
   /// Makes each rank draw, for its own rows, the random numbers that the run
@@ -152,6 +155,7 @@ private:
   std::optional<LayerSlot> matchOneRow(Operation *op, ArrayRef<RowDim> rows);
   bool isSameInTurns(Value value, const LayerSlot &turn);
   LogicalResult emitRowError(Operation *op, const llvm::Twine &why);
+  LogicalResult emitCut(Operation *op);
   bool areInOrder(ArrayRef<RowDim> rows) const;
   bool canGather(Operation *op) const;
   /// Whether a row may not read a value, because it is mixed, and the gradients
@@ -174,6 +178,7 @@ private:
   SmallVector<Operation *> divided;
   llvm::MapVector<OpOperand *, RowDims> shared;
   bool found = false;
+  bool cut = false;
   Operation *ungathered = nullptr;
   /// The number of rows of all batch arguments; 0 if these differ, or have
   /// micro-batches.

@@ -115,7 +115,8 @@ LogicalResult BatchSharing::verifyRows() {
     if (std::optional<RowDim> row = dividedDim(arg); row && row->size % ranks) {
       auto path = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
                                                     FP8Dialect::kPathAttrName);
-      return func.emitError("expected the rows of '")
+      return func.emitError("expected the rows of ")
+             << (row->outer > 1 ? "each micro-batch, or other part, of '" : "'")
              << (path ? path.getValue() : "?") << "' to be a multiple of the "
              << ranks << " ranks that share the batch but got " << row->size;
     }
@@ -147,13 +148,18 @@ SmallVector<int64_t> BatchSharing::divide(ArrayRef<int64_t> values,
 //===----------------------------------------------------------------------===//
 
 /// (A slice along the rows takes micro-batches: those of a rank begin at a part
-/// of what those of all ranks begin at.)
+/// of what those of all ranks begin at. Or it takes every n-th element of each
+/// row.)
 void BatchSharing::shareSlice(stablehlo::SliceOp op) {
   std::optional<RowDim> row = dividedDim(op.getOperand());
   if (!row)
     return;
-  op.setStartIndices(divide(op.getStartIndices(), row->dim));
-  op.setLimitIndices(divide(op.getLimitIndices(), row->dim));
+  SmallVector<int64_t> limits(op.getLimitIndices());
+  if (op.getStrides()[row->dim] == 1)
+    op.setStartIndices(divide(op.getStartIndices(), row->dim));
+  else
+    limits[row->dim] = shapeOf(op.getOperand())[row->dim];
+  op.setLimitIndices(divide(limits, row->dim));
 }
 
 void BatchSharing::shareDynamicSlice(stablehlo::DynamicSliceOp op) {
@@ -214,7 +220,8 @@ void BatchSharing::shareLoop(stablehlo::WhileOp loop) {
 
 void BatchSharing::sharePad(stablehlo::PadOp op) {
   std::optional<RowDim> row = dividedDim(op.getOperand());
-  if (!row)
+  // (Padding between elements of a row is the same for each.)
+  if (!row || op.getInteriorPadding()[row->dim] > 0)
     return;
   op.setEdgePaddingLow(divide(op.getEdgePaddingLow(), row->dim));
   op.setEdgePaddingHigh(divide(op.getEdgePaddingHigh(), row->dim));
@@ -377,18 +384,20 @@ void BatchSharing::shareBetweenRegions(Operation *op) {
 // All values
 //===----------------------------------------------------------------------===//
 
-/// Returns where each rank's part of a batch argument begins.
+/// Returns where each rank's part of a batch argument begins: in each of its
+/// micro-batches, if the leading dimension has several.
 DictionaryAttr BatchSharing::describeParts(RankedTensorType whole,
                                            const RowDim &row) {
   Builder builder(func.getContext());
-  int64_t rank = whole.getRank(), rows = whole.getDimSize(row.dim) / ranks;
+  int64_t rank = whole.getRank();
+  int64_t rows = whole.getDimSize(row.dim) / (row.outer * ranks);
   SmallVector<int64_t> offsets(ranks * rank);
   for (int64_t i = 0; i < ranks; ++i)
     offsets[i * rank + row.dim] = i * rows;
   auto type = RankedTensorType::get({ranks, rank}, builder.getI64Type());
   return stablehlo::makePart(
       whole.getShape(),
-      DenseIntElementsAttr::get(type, ArrayRef<int64_t>(offsets)));
+      DenseIntElementsAttr::get(type, ArrayRef<int64_t>(offsets)), row.outer);
 }
 
 void BatchSharing::shareTypes() {

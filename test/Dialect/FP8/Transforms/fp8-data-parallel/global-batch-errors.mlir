@@ -19,13 +19,13 @@ func.func public @main(
 // -----
 
 // Nor do those of a micro-batch.
+// expected-error @+1 {{expected the rows of each micro-batch, or other part, of 'x' to be a multiple of the 4 ranks that share the batch but got 2}}
 func.func public @main(
     %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
     %x: tensor<8x8xf32> {fp8.path = "x", fp8.role = "batch"})
     -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
         tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  // expected-error @+1 {{expected the number of rows to be a multiple of the 4 ranks that share the batch but got 2}}
   %half = stablehlo.slice %x [0:2, 0:8] : (tensor<8x8xf32>) -> tensor<2x8xf32>
   %y = stablehlo.dot_general %half, %w, contracting_dims = [1] x [0] : (tensor<2x8xf32>, tensor<8xf32>) -> tensor<2xf32>
   %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<2xf32>, tensor<f32>) -> tensor<f32>
@@ -34,17 +34,18 @@ func.func public @main(
 
 // -----
 
-// Contrastive scores of half of the rows: these are not in the order of the batch.
+// Rows are cut where another dimension has been joined to them.
 func.func public @main(
     %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
-    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    %x: tensor<8x3x8xf32> {fp8.path = "x", fp8.role = "batch"})
     -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
         tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
-  %half = stablehlo.slice %x [0:8, 0:8] : (tensor<16x8xf32>) -> tensor<8x8xf32>
-  // expected-error @+1 {{it contracts rows with other rows}}
-  %scores = stablehlo.dot_general %half, %half, contracting_dims = [1] x [1] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
-  %s = stablehlo.reduce(%scores init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8xf32>, tensor<f32>) -> tensor<f32>
+  %flat = stablehlo.reshape %x : (tensor<8x3x8xf32>) -> tensor<24x8xf32>
+  // expected-error @+1 {{expected the leading dimension of a batch that ranks share to be cut into equal parts, of each of which a rank has some rows, but it cuts the rows differently from other operations}}
+  %half = stablehlo.slice %flat [0:12, 0:8] : (tensor<24x8xf32>) -> tensor<12x8xf32>
+  %y = stablehlo.dot_general %half, %w, contracting_dims = [1] x [0] : (tensor<12x8xf32>, tensor<8xf32>) -> tensor<12xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<12xf32>, tensor<f32>) -> tensor<f32>
   return %w, %s : tensor<8xf32>, tensor<f32>
 }
 

@@ -46,12 +46,13 @@ func.func public @normalize(
 
 // -----
 
-// Micro-batches: those of a rank are slices of its own rows, at a part of where
-// those of all ranks begin. What all rows read alike is made for the rows of a
+// Micro-batches: a rank has a part of each, and they are slices of its own rows,
+// at a part of where those of all ranks begin. What all rows read alike is made for the rows of a
 // rank, also where a loop begins.
 
 // CHECK-LABEL: func.func public @micro_batches
 // CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<4x8xf32> {fp8.path = "x", fp8.role = "batch"
+// CHECK-SAME: stablehlo.part = {blocks = 2 : i64, offsets = dense<{{\[\[}}0, 0], [2, 0], [4, 0], [6, 0]]> : tensor<4x2xi64>, whole = array<i64: 16, 8>}
 // CHECK-DAG: %[[ZEROS:.*]] = stablehlo.constant dense<0.0{{.*}}> : tensor<2x8xf32>
 // CHECK: stablehlo.while({{.*}} = %[[ZEROS]]
 // CHECK: %[[START:.*]] = stablehlo.multiply
@@ -119,4 +120,58 @@ func.func public @contrastive(
   %g = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16x8xf32>, tensor<f32>) -> tensor<8xf32>
   %new = stablehlo.subtract %w, %g : tensor<8xf32>
   return %new, %loss : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// The rows of a half are compared with each other: ranks exchange their rows of
+// this half.
+
+// CHECK-LABEL: func.func public @half
+// CHECK-SAME: blocks = 2 : i64
+// CHECK: %[[HALF:.*]] = stablehlo.slice %{{.*}} [0:2, 0:8]
+// CHECK: %[[SLICED:.*]] = stablehlo.reshape %[[HALF]] : (tensor<2x8xf32>) -> tensor<1x2x8xf32>
+// CHECK: fp8.exchange gather %[[SLICED]] {{.*}} tensor<1x2x8xf32> -> tensor<4x1x2x8xf32>
+// CHECK: stablehlo.dot_general %[[HALF]], {{.*}} -> tensor<2x8xf32>
+func.func public @half(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]['w']", fp8.state = "params['w']"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %half = stablehlo.slice %x [0:8, 0:8] : (tensor<16x8xf32>) -> tensor<8x8xf32>
+  %scores = stablehlo.dot_general %half, %half, contracting_dims = [1] x [1] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = stablehlo.reduce(%scores init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8xf32>, tensor<f32>) -> tensor<f32>
+  return %w, %s : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// Eight groups of two rows, each of which has its own mean: a rank has whole
+// groups, as they lie in the batch. Flags that divide among no ranks are whole.
+
+// CHECK-LABEL: func.func public @groups
+// CHECK-SAME: tensor<4x8xf32> {fp8.path = "x", fp8.role = "batch", stablehlo.part = {offsets
+// CHECK-SAME: %[[FLAGS:[a-z0-9]*]]: tensor<3xf32> {fp8.path = "flags", fp8.role = "batch"}
+// CHECK: stablehlo.reshape %{{.*}} : (tensor<4xf32>) -> tensor<2x2xf32>
+// CHECK: stablehlo.slice %[[FLAGS]] [0:1]
+// CHECK-NOT: fp8.exchange
+func.func public @groups(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"},
+    %flags: tensor<3xf32> {fp8.path = "flags", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]['w']", fp8.state = "params['w']"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %grouped = stablehlo.reshape %y : (tensor<16xf32>) -> tensor<8x2xf32>
+  %sums = stablehlo.reduce(%grouped init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x2xf32>, tensor<f32>) -> tensor<8xf32>
+  %spread = stablehlo.broadcast_in_dim %sums, dims = [0] : (tensor<8xf32>) -> tensor<8x2xf32>
+  %rows = stablehlo.reshape %spread : (tensor<8x2xf32>) -> tensor<16xf32>
+  %relative = stablehlo.divide %y, %rows : tensor<16xf32>
+  %flag = stablehlo.slice %flags [0:1] : (tensor<3xf32>) -> tensor<1xf32>
+  %scale = stablehlo.reshape %flag : (tensor<1xf32>) -> tensor<f32>
+  %sum = stablehlo.reduce(%relative init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %loss = stablehlo.multiply %sum, %scale : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
 }
