@@ -185,8 +185,8 @@ typedef struct fp8_tensor_info {
       *part_offsets;   /* where each rank's part begins in the whole: `rank`
                           offsets for rank 0, then for rank 1, ...       */
   int64_t num_parts;   /* ranks that the step was compiled for        */
-  int64_t part_blocks; /* equal blocks of the whole along its leading
-                          dimension, of each of which a part has as much, from
+  int64_t part_blocks; /* equal blocks of the whole along the dimension that
+                          is divided, of each of which a part has as much, from
                           its offset in the first one on; 0 or 1: one block  */
   /* Results only. */
   int32_t state_arg;  /* kind STATE: the argument that it replaces,

@@ -42,8 +42,8 @@ struct TensorDescription {
   /// If each rank has a part: the shape of the whole, and the offsets of the
   /// parts of ranks 0, 1, ..., concatenated.
   std::vector<int64_t> whole, partOffsets;
-  /// The blocks along the leading dimension of the whole of which a part has as
-  /// much as of any other.
+  /// The blocks of the whole, along the dimension that is divided among parts,
+  /// of which a part has as much as of any other.
   int64_t partBlocks = 1;
   /// For results only: the index of the argument that this result replaces, or
   /// -1.

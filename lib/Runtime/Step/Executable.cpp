@@ -18,11 +18,12 @@ static void copyPart(const fp8_tensor_info &info, TensorInfo &copy) {
   copy.whole.assign(info.whole_dims, info.whole_dims + info.rank);
   copy.partBlocks = std::max<int64_t>(1, info.part_blocks);
   bool isIn = info.rank > 0 && info.num_parts > 0 && info.part_offsets &&
-              info.dims[0] % copy.partBlocks == 0 &&
-              copy.whole[0] % copy.partBlocks == 0;
+              info.dims[copy.dividedDim()] % copy.partBlocks == 0 &&
+              copy.whole[copy.dividedDim()] % copy.partBlocks == 0;
   for (int64_t i = 0; isIn && i < info.num_parts * info.rank; ++i) {
     int64_t offset = info.part_offsets[i], dim = i % info.rank;
-    int64_t blocks = dim == 0 ? copy.partBlocks : 1;
+    int64_t blocks =
+        dim == static_cast<int64_t>(copy.dividedDim()) ? copy.partBlocks : 1;
     isIn = offset >= 0 &&
            offset + info.dims[dim] / blocks <= copy.whole[dim] / blocks;
     copy.partOffsets.push_back(offset);

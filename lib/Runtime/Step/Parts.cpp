@@ -28,10 +28,11 @@ void fp8_step::checkNumRanks() const {
                     numRanks()));
 }
 
-static std::vector<int64_t> splitBlocks(std::vector<int64_t> dims,
+/// Splits a dimension into blocks, which become a dimension of their own.
+static std::vector<int64_t> splitBlocks(std::vector<int64_t> dims, size_t dim,
                                         int64_t blocks) {
-  dims.front() /= blocks;
-  dims.insert(dims.begin(), blocks);
+  dims[dim] /= blocks;
+  dims.insert(dims.begin() + dim, blocks);
   return dims;
 }
 
@@ -40,11 +41,11 @@ static std::vector<int64_t> splitBlocks(std::vector<int64_t> dims,
 template <typename F>
 static void forEachRow(const TensorInfo &info, int64_t rank, F copy) {
   int64_t size = static_cast<int64_t>(fp8_dtype_size(info.type.dtype));
-  // The blocks are a dimension of their own.
-  std::vector<int64_t> dims = splitBlocks(info.type.dims, info.partBlocks);
-  std::vector<int64_t> whole = splitBlocks(info.whole, info.partBlocks);
+  size_t dim = info.dividedDim();
+  std::vector<int64_t> dims = splitBlocks(info.type.dims, dim, info.partBlocks);
+  std::vector<int64_t> whole = splitBlocks(info.whole, dim, info.partBlocks);
   std::vector<int64_t> offset = info.partOffset(rank);
-  offset.insert(offset.begin(), 0);
+  offset.insert(offset.begin() + dim, 0);
   std::vector<int64_t> place(offset.size());
   int64_t bytes = dims.back() * size;
   int64_t rows = bytes ? info.type.bytes() / bytes : 0;

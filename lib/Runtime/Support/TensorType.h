@@ -41,14 +41,21 @@ struct TensorInfo {
   /// If each rank has a part: the shape of the whole, and the offsets of the
   /// parts of ranks 0, 1, ..., one after another.
   std::vector<int64_t> whole, partOffsets;
-  /// The blocks along the leading dimension of the whole of which a part has as
-  /// much as of any other.
+  /// The blocks of the whole, along the dimension that is divided among parts,
+  /// of which a part has as much as of any other.
   int64_t partBlocks = 1;
 
   bool isPart() const { return !whole.empty(); }
   bool isPartOfState() const { return isPart() && role == FP8_ROLE_STATE; }
   TensorType wholeType() const {
     return isPart() ? TensorType{type.dtype, whole} : type;
+  }
+  /// Returns the dimension that is divided among the parts, if it is one.
+  size_t dividedDim() const {
+    size_t dim = 0;
+    while (dim + 1 < whole.size() && whole[dim] == type.dims[dim])
+      ++dim;
+    return dim;
   }
   int64_t numParts() const {
     return static_cast<int64_t>(partOffsets.size() / whole.size());

@@ -15,8 +15,8 @@ inline constexpr llvm::StringLiteral kRowsAttrName = "stablehlo.rows";
 /// an argument of which each rank has a part. A dictionary of `whole`, the
 /// shape of the whole value (DenseI64ArrayAttr), and `offsets`, where each
 /// device's part begins (a row of i64 for each device). With `blocks`, the
-/// whole consists of as many equal blocks along its leading dimension, and a
-/// part has as many of each, from the same place in it on.
+/// whole consists of as many equal blocks along the dimension that is divided,
+/// and a part has as much of each, from the same place in it on.
 inline constexpr llvm::StringLiteral kPartAttrName = "stablehlo.part";
 inline constexpr llvm::StringLiteral kPartWholeName = "whole";
 inline constexpr llvm::StringLiteral kPartOffsetsName = "offsets";

@@ -150,20 +150,24 @@ SmallVector<BatchReading> fp8::findBatchReadings(func::FuncOp func,
   SmallVector<BatchReading> readings{BatchReading()};
   llvm::MapVector<int64_t, int64_t> elements;
   llvm::SmallDenseSet<int64_t> stacks, others;
+  llvm::SetVector<int64_t> extents;
   for (const SignatureArg &arg : signature.args) {
     auto type = cast<RankedTensorType>(arg.type);
     if (arg.role != ArgRole::Batch || type.getRank() == 0)
       continue;
     elements[type.getDimSize(0)] += type.getNumElements();
-    (mayHaveMicroBatches(func, arg) ? stacks : others)
-        .insert(type.getDimSize(0));
+    extents.insert(type.getDimSize(0));
+    bool isStack = mayHaveMicroBatches(func, arg);
+    (isStack ? stacks : others).insert(type.getDimSize(0));
+    if (isStack)
+      extents.insert(type.getDimSize(1));
   }
   if (!stacks.empty()) {
     BatchReading single;
     single.takesSingleRows = true;
     readings.push_back(single);
   }
-  for (auto [extent, count] : elements) {
+  for (int64_t extent : extents) {
     Cuts cuts(extent);
     func.walk([&](Operation *op) { cuts.visit(op); });
     readings.append(cuts.readings());

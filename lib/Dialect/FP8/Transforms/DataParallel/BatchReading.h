@@ -25,8 +25,9 @@ struct BatchReading {
   /// Whether a loop that takes one index of a batch at a time takes rows: else
   /// it takes micro-batches of them.
   bool takesSingleRows = false;
-  /// The arguments with this leading extent have `outer` micro-batches of rows,
-  /// each of which consists of `inner` elements; 0: no argument has any.
+  /// The dimensions of this extent that count rows (the leading ones, and the
+  /// second ones of stacks of micro-batches) have `outer` micro-batches of
+  /// rows, each of which consists of `inner` elements; 0: there are none.
   int64_t extent = 0, outer = 1, inner = 1;
 
   /// The leading dimension of arguments with this extent counts no rows: the

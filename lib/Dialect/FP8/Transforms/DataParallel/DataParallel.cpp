@@ -160,18 +160,20 @@ FailureOr<Layout> DataParallelism::layoutOf(const SignatureArg &arg) {
            << arg.path << "' to have two or more rows, which its leading "
            << "dimension counts, to run on several ranks, but got " << type;
   layout.kind = Kind::Rows;
-  layout.rows.push_back({0, 1, type.getDimSize(0)});
   bool isStack = !reading.takesSingleRows && mayHaveMicroBatches(func, arg);
   bool isWhole = type.getDimSize(0) == reading.whole;
   if (isWhole && !isStack)
     return Layout::of(Kind::Replicated);
-  if (type.getDimSize(0) == reading.extent)
-    layout.rows = {{0, reading.outer, reading.rows()}};
-  if (isWhole)
-    layout.rows.clear();
+  auto rowsOf = [&](int64_t dim) {
+    int64_t size = type.getDimSize(dim);
+    return size == reading.extent ? RowDim{dim, reading.outer, reading.rows()}
+                                  : RowDim{dim, 1, size};
+  };
   // The dimensions are micro-batches, and rows in each.
+  if (!isWhole && !(isStack && type.getDimSize(1) == reading.extent))
+    layout.rows.push_back(rowsOf(0));
   if (isStack)
-    layout.rows.push_back({1, 1, type.getDimSize(1)});
+    layout.rows.push_back(rowsOf(1));
   return layout;
 }
 

@@ -385,7 +385,7 @@ void BatchSharing::shareBetweenRegions(Operation *op) {
 //===----------------------------------------------------------------------===//
 
 /// Returns where each rank's part of a batch argument begins: in each of its
-/// micro-batches, if the leading dimension has several.
+/// micro-batches, if it has several.
 DictionaryAttr BatchSharing::describeParts(RankedTensorType whole,
                                            const RowDim &row) {
   Builder builder(func.getContext());
@@ -397,7 +397,8 @@ DictionaryAttr BatchSharing::describeParts(RankedTensorType whole,
   auto type = RankedTensorType::get({ranks, rank}, builder.getI64Type());
   return stablehlo::makePart(
       whole.getShape(),
-      DenseIntElementsAttr::get(type, ArrayRef<int64_t>(offsets)), row.outer);
+      DenseIntElementsAttr::get(type, ArrayRef<int64_t>(offsets)),
+      ranks > 1 ? row.outer : 1);
 }
 
 void BatchSharing::shareTypes() {

@@ -175,3 +175,24 @@ func.func public @groups(
   %loss = stablehlo.multiply %sum, %scale : tensor<f32>
   return %w, %loss : tensor<8xf32>, tensor<f32>
 }
+
+// -----
+
+// Two updates with 16 rows each, which are two micro-batches: the second
+// dimension of the stack consists of these.
+
+// CHECK-LABEL: func.func public @stack
+// CHECK-SAME: tensor<2x4x8xf32> {fp8.path = "x", fp8.role = "batch", stablehlo.part = {blocks = 2 : i64, offsets = dense<{{\[\[}}0, 0, 0], [0, 2, 0], [0, 4, 0], [0, 6, 0]]> : tensor<4x3xi64>, whole = array<i64: 2, 16, 8>}}
+// CHECK: stablehlo.reshape %{{.*}} : (tensor<1x4x8xf32>) -> tensor<2x2x8xf32>
+func.func public @stack(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"},
+    %x: tensor<2x16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]['w']", fp8.state = "params['w']"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.slice %x [1:2, 0:16, 0:8] : (tensor<2x16x8xf32>) -> tensor<1x16x8xf32>
+  %parts = stablehlo.reshape %one : (tensor<1x16x8xf32>) -> tensor<2x8x8xf32>
+  %first = stablehlo.slice %parts [0:1, 0:8, 0:8] : (tensor<2x8x8xf32>) -> tensor<1x8x8xf32>
+  %s = stablehlo.reduce(%first init: %zero) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<1x8x8xf32>, tensor<f32>) -> tensor<f32>
+  return %w, %s : tensor<8xf32>, tensor<f32>
+}
