@@ -184,7 +184,7 @@ def short_data(f):
 
 @case
 def no_data(f):
-    f.fails(r"--data", data=None)
+    f.fails(r"--data", data=None, out="no-data")
 
 
 @case
@@ -416,7 +416,7 @@ def options_that_need_others(f):
     f.fails(r"expected --entry with --inputs", inputs=f.text)
     f.fails(r"expected no --data with --entry", entry="main", outputs=f.folder / "outputs.safetensors")
     f.fails(r"expected no --outputs with --emit-package", entry="main", outputs=f.folder / "o.safetensors", emit_package=f.path("p"), data=None, steps=None)
-    f.fails(r"expected data for the batch argument 'tokens' \(fp8-run: --data FILE... or --batch tokens=FILE\)", data=None)
+    f.fails(r"expected data for the batch argument 'tokens' \(fp8-run: --data FILE... or --batch tokens=FILE\)", data=None, out="no-data")
     f.fails(r"expected --data FILE.* with --holdout", batch="x=x.npy", data=None, holdout=0.2)
 
 

@@ -67,7 +67,8 @@ private:
 
 } // namespace
 
-/// (Micro-batches of a shape `[k, B/k]` may as well be groups.)
+/// (What a shape `[k, B/k]` has may be micro-batches or groups, unless it is
+/// taken one by one: a micro-batch has rows of all ranks.)
 void Cuts::visitReshape(stablehlo::ReshapeOp op, int64_t dim) {
   int64_t before = llvm::product_of(shapeOf(op.getOperand()).take_front(dim));
   ArrayRef<int64_t> shape = shapeOf(op.getResult());
@@ -78,8 +79,10 @@ void Cuts::visitReshape(stablehlo::ReshapeOp op, int64_t dim) {
   if (before != 1 || shape.size() < 2 || shape[0] * shape[1] != extent)
     return;
   addOuter(shape[0]);
-  addInner(shape[1]);
-  hasLoops |= isReadInParts(op.getResult());
+  if (isReadInParts(op.getResult()))
+    hasLoops = true;
+  else
+    addInner(shape[1]);
 }
 
 void Cuts::visitSlice(Operation *op, int64_t dim) {

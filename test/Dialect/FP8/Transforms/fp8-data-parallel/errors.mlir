@@ -501,3 +501,21 @@ func.func public @main(
     -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"}) attributes {stablehlo.devices = 0 : i64} {
   return %w : tensor<8xf32>
 }
+
+// -----
+
+// Contrastive scores in micro-batches, each of which has rows of all ranks.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %parts = stablehlo.reshape %x : (tensor<16x8xf32>) -> tensor<2x8x8xf32>
+  %first = stablehlo.slice %parts [0:1, 0:8, 0:8] : (tensor<2x8x8xf32>) -> tensor<1x8x8xf32>
+  %half = stablehlo.reshape %first : (tensor<1x8x8xf32>) -> tensor<8x8xf32>
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it contracts rows with other rows}}
+  %scores = stablehlo.dot_general %half, %half, contracting_dims = [1] x [1] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = stablehlo.reduce(%scores init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<8x8xf32>, tensor<f32>) -> tensor<f32>
+  return %w, %s : tensor<8xf32>, tensor<f32>
+}
