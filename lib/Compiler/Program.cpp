@@ -106,7 +106,10 @@ std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
   key.add(options.targetGPU.empty() ? "" : findPtxas());
   key.add(options.dataParallel).add(options.lossReduction).add(options.zero);
   key.add(options.globalAmax).add(options.globalBatch);
-  key.add(options.failOnFallback).add(options.trace).add(options.returnLogits);
+  key.add(options.failOnFallback)
+      .add(options.hasData)
+      .add(options.trace)
+      .add(options.returnLogits);
   key.add(options.exportFormat ? stringifyExportFormat(*options.exportFormat)
                                : "");
   const SignatureOptions &signature = options.signature;
