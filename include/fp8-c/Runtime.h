@@ -34,7 +34,7 @@ extern "C" {
 
 /* The version of the interface between this header and compiled code. It is
    raised when code compiled earlier would no longer run. Packages record it. */
-#define FP8_ABI_VERSION 11
+#define FP8_ABI_VERSION 12
 
 /* Returns the library's FP8_ABI_VERSION. */
 FP8_CAPI int32_t fp8_abi_version(void);
