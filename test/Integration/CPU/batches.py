@@ -8,6 +8,7 @@ all scalars are logged, and mistakes give one clear error.
 import json
 import pathlib
 import re
+import shutil
 import sys
 
 import fp8_testing as t
@@ -78,6 +79,8 @@ class Fixture:
         return log, result.stdout
 
     def fails(self, *patterns, args=(), **changes):
+        # What an earlier mistake has left would be another one.
+        shutil.rmtree(self.folder / "bad", ignore_errors=True)
         result = t.run(self.command("bad", *args, **changes), check=False)
         assert result.returncode > 0 and result.stderr.count("error:") == 1, result.stderr
         for pattern in patterns:
