@@ -8,27 +8,35 @@ using namespace fp8::test;
 
 namespace {
 
-/// Returns an executable with one 6 x 4 argument in parts of 3 x 2: ranks 0 and
-/// 2 have the same part. Null if the parts are not inside the whole.
-fp8_executable *buildInParts(const std::vector<int64_t> &offsets) {
-  static const int64_t part[] = {3, 2}, whole[] = {6, 4};
-  fp8_tensor_info argument = {};
-  argument.name = "w";
+using Sizes = std::vector<int64_t>;
+
+/// Creates an executable with one argument of i32 in parts.
+fp8_status create(fp8_tensor_info argument, const Sizes &whole,
+                  const Sizes &part, const Sizes &offsets,
+                  fp8_executable *&executable) {
   argument.dtype = FP8_DTYPE_I32;
-  argument.rank = 2;
-  argument.dims = part;
-  argument.kind = FP8_KIND_PARAMETER;
-  argument.role = FP8_ROLE_STATE;
-  argument.whole_dims = whole;
+  argument.rank = static_cast<int32_t>(part.size());
+  argument.dims = part.data();
+  argument.whole_dims = whole.data();
   argument.part_offsets = offsets.data();
-  argument.num_parts = static_cast<int64_t>(offsets.size() / 2);
+  argument.num_parts = static_cast<int64_t>(offsets.size() / part.size());
   fp8_executable_desc desc = {};
   desc.name = "parts";
   desc.entry = [](fp8_step *) {};
   desc.arguments = &argument;
   desc.num_arguments = 1;
+  return fp8_executable_create(&desc, &executable);
+}
+
+/// Returns one with a 6 x 4 parameter in parts of 3 x 2: ranks 0 and 2 have the
+/// same part. Null if the parts are not inside the whole.
+fp8_executable *buildInParts(const Sizes &offsets) {
+  fp8_tensor_info argument = {};
+  argument.name = "w";
+  argument.kind = FP8_KIND_PARAMETER;
+  argument.role = FP8_ROLE_STATE;
   fp8_executable *executable = nullptr;
-  (void)fp8_executable_create(&desc, &executable);
+  (void)create(argument, {6, 4}, {3, 2}, offsets, executable);
   return executable;
 }
 
@@ -100,24 +108,14 @@ TEST(Parts, LieInTheWhole) {
 }
 
 TEST(Parts, HaveAsMuchOfEveryBlock) {
-  static const int64_t part[] = {4}, whole[] = {12}, offsets[] = {0, 2, 4};
+  const Sizes offsets = {0, 2, 4};
   fp8_tensor_info argument = {};
   argument.name = "x";
-  argument.dtype = FP8_DTYPE_I32;
-  argument.rank = 1;
-  argument.dims = part;
   argument.role = FP8_ROLE_BATCH;
-  argument.whole_dims = whole;
-  argument.part_offsets = offsets;
-  argument.num_parts = 3;
   argument.part_blocks = 2;
-  fp8_executable_desc desc = {};
-  desc.name = "blocks";
-  desc.entry = [](fp8_step *) {};
-  desc.arguments = &argument;
-  desc.num_arguments = 1;
   fp8_executable *created = nullptr;
-  ASSERT_EQ(fp8_executable_create(&desc, &created), FP8_OK) << fp8_last_error();
+  ASSERT_EQ(create(argument, {12}, {4}, offsets, created), FP8_OK)
+      << fp8_last_error();
   Executable executable(created);
   std::vector<int32_t> values(12);
   std::iota(values.begin(), values.end(), 0);
@@ -133,5 +131,5 @@ TEST(Parts, HaveAsMuchOfEveryBlock) {
   });
   // Blocks that do not divide the part.
   argument.part_blocks = 3;
-  EXPECT_EQ(fp8_executable_create(&desc, &created), FP8_ERROR_INVALID);
+  EXPECT_EQ(create(argument, {12}, {4}, offsets, created), FP8_ERROR_INVALID);
 }
