@@ -106,13 +106,20 @@ SmallVector<RoundedOperand> fp8::findRoundedOperands(func::FuncOp function) {
   return operands;
 }
 
-/// Returns the tile of a transpose's operand, of which `tile` is the result's.
-static SmallVector<int64_t> tileBefore(stablehlo::TransposeOp transpose,
-                                       ArrayRef<int64_t> tile) {
-  SmallVector<int64_t> before(tile.size());
-  for (auto [place, dim] : llvm::enumerate(transpose.getPermutation()))
-    before[dim] = tile[place];
-  return before;
+/// A value that attention dots read, and the tile in which they do.
+using TiledValue = std::pair<Value, SmallVector<int64_t>>;
+
+/// Returns an operand and, of each transpose before it, the operand of that.
+static SmallVector<TiledValue> getUntransposed(const RoundedOperand &operand) {
+  SmallVector<TiledValue> values = {{operand.use->get(), operand.tile}};
+  while (auto transpose =
+             values.back().first.getDefiningOp<stablehlo::TransposeOp>()) {
+    SmallVector<int64_t> tile(values.back().second);
+    for (auto [place, dim] : llvm::enumerate(transpose.getPermutation()))
+      tile[dim] = values.back().second[place];
+    values.push_back({transpose.getOperand(), tile});
+  }
+  return values;
 }
 
 /// Returns the value of which a loop has made a stack, if `value` is a slot of
@@ -139,16 +146,11 @@ fp8::findValuesInBlocks(ArrayRef<RoundedOperand> operands) {
       it->second.clear();
   };
   for (const RoundedOperand &operand : operands) {
-    Value value = operand.use->get();
-    SmallVector<int64_t> tile = operand.tile;
-    add(value, tile);
-    while (auto transpose = value.getDefiningOp<stablehlo::TransposeOp>()) {
-      tile = tileBefore(transpose, tile);
-      value = transpose.getOperand();
+    SmallVector<TiledValue> values = getUntransposed(operand);
+    for (const auto &[value, tile] : values)
       add(value, tile);
-    }
-    if (Value stacked = getStacked(value))
-      add(stacked, tile);
+    if (Value stacked = getStacked(values.back().first))
+      add(stacked, values.back().second);
   }
   SmallVector<Value> ambiguous;
   for (auto &[value, tile] : tiles)
@@ -206,21 +208,17 @@ Value AttentionQuantizer::roundInBlocks(Value value, ArrayRef<int64_t> tile) {
 
 /// Rounds an operand. One behind transposes is rounded once for all dots.
 void AttentionQuantizer::roundBlocks(const RoundedOperand &operand) {
-  Value value = operand.use->get();
-  SmallVector<int64_t> tile = operand.tile;
-  SmallVector<stablehlo::TransposeOp> transposes;
-  while (auto transpose = value.getDefiningOp<stablehlo::TransposeOp>()) {
-    tile = tileBefore(transpose, tile);
-    transposes.push_back(transpose);
-    value = transpose.getOperand();
-  }
-  Value rounded = roundInBlocks(value, tile);
+  SmallVector<TiledValue> values = getUntransposed(operand);
+  auto [source, tile] = values.pop_back_val();
+  Value rounded = roundInBlocks(source, tile);
   builder.setInsertionPoint(operand.use->getOwner());
-  for (stablehlo::TransposeOp transpose : llvm::reverse(transposes))
+  for (const TiledValue &transposed : llvm::reverse(values)) {
+    auto transpose = transposed.first.getDefiningOp<stablehlo::TransposeOp>();
     rounded = stablehlo::TransposeOp::create(
         builder, transpose.getLoc(),
         tensorOf(transpose).clone(builder.getBF16Type()), rounded,
         transpose.getPermutationAttr());
+  }
   operand.use->set(rounded);
 }
 
