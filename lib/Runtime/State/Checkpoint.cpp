@@ -476,17 +476,20 @@ void restoreState(const TensorFile &file, fp8_step &step) {
             [&](size_t i, const char *value) { step.setWhole(i, value); });
 }
 
-void expectCheckpoint(const std::string &directory) {
-  if (!fileExists(directory) || listCheckpoints(directory).empty())
+std::vector<CheckpointFile> expectCheckpoints(const std::string &directory) {
+  std::vector<CheckpointFile> checkpoints;
+  if (fileExists(directory))
+    checkpoints = listCheckpoints(directory);
+  if (checkpoints.empty())
     throw Error(FP8_ERROR_IO,
                 str("no checkpoint to resume from in '", directory, "'"));
+  return checkpoints;
 }
 
 CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
                                 const std::string &fingerprint,
                                 std::string &path, const Warn &warn) {
-  expectCheckpoint(directory);
-  std::optional<Whole> newest = readNewest(listCheckpoints(directory), warn);
+  std::optional<Whole> newest = readNewest(expectCheckpoints(directory), warn);
   if (!newest)
     throw Error(FP8_ERROR_IO,
                 str("no valid checkpoint to resume from in '", directory, "'"));

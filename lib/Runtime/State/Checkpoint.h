@@ -92,8 +92,9 @@ std::string withoutArithmetic(const std::string &fingerprint);
 /// an error that lists the tensors, and nothing is set.
 void restoreState(const TensorFile &file, fp8_step &step);
 
-/// Throws if a directory has no checkpoint.
-void expectCheckpoint(const std::string &directory);
+/// Returns the checkpoints of a directory, the newest first; throws if it has
+/// none.
+std::vector<CheckpointFile> expectCheckpoints(const std::string &directory);
 
 /// Loads the newest valid checkpoint into the step: the state that all ranks
 /// have, and the state that this rank owns. Skips damaged ones with a warning;

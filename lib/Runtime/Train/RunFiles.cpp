@@ -29,7 +29,7 @@ static void checkDirectory(const fp8_train_options &options) {
   if (isWritten)
     DirectoryLock().take(options.out_dir);
   if (options.resume) {
-    expectCheckpoint(options.out_dir);
+    expectCheckpoints(options.out_dir);
     return;
   }
   if (!isWritten)
