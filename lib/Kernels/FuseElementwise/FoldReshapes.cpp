@@ -118,6 +118,7 @@ struct FoldCollapseShapeIntoMap : OpRewritePattern<tensor::CollapseShapeOp> {
     auto generic = linalg::GenericOp::create(
         rewriter, op.getLoc(), TypeRange{type}, op.getInputs(),
         ValueRange{empty}, maps, op.getIteratorTypesArray());
+    generic->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     rewriter.inlineRegionBefore(op.getRegion(), generic.getRegion(),
                                 generic.getRegion().begin());
     rewriter.replaceOp(collapse, generic.getResults());

@@ -116,6 +116,7 @@ struct SplitLongLoop : OpRewritePattern<linalg::GenericOp> {
         rewriter, op.getLoc(), op->getResultTypes(), inputs, op.getOutputs(),
         maps,
         SmallVector<utils::IteratorType>(2, utils::IteratorType::reduction));
+    split->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     rewriter.inlineRegionBefore(op.getRegion(), split.getRegion(),
                                 split.getRegion().begin());
     rewriter.replaceOp(op, split.getResults());

@@ -205,7 +205,7 @@ func.func @short(%x: tensor<131072xf32>) -> tensor<f32> {
 
 // A dimension of one element is no part of the index of a row, so that rows are
 // a loop that kernels share, whether a tensor is read with it or written
-// without it.
+// without it. What is recomputed stays apart from what was computed first.
 
 #row = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
 
@@ -213,13 +213,13 @@ func.func @short(%x: tensor<131072xf32>) -> tensor<f32> {
 // CHECK-DAG:   #[[ROWS:.*]] = affine_map<(d0, d1, d2) -> (d1, d2)>
 // CHECK-LABEL: func @one_sequence
 // CHECK:         linalg.generic {indexing_maps = [#[[ROWS]], #[[PLAIN]], #[[ROWS]]]
-// CHECK-SAME:      ins(%arg0, %arg1 : tensor<64x8xf32>, tensor<1x64x8xf32>) outs({{.*}} : tensor<64x8xf32>)
+// CHECK-SAME:      ins(%arg0, %arg1 : tensor<64x8xf32>, tensor<1x64x8xf32>) outs({{.*}} : tensor<64x8xf32>) attrs = {fp8.recompute}
 // CHECK-NOT:     tensor.collapse_shape
 func.func @one_sequence(%a: tensor<64x8xf32>, %b: tensor<1x64x8xf32>) -> tensor<64x8xf32> {
   %x = tensor.expand_shape %a [[0, 1], [2]] output_shape [1, 64, 8] : tensor<64x8xf32> into tensor<1x64x8xf32>
   %e = tensor.empty() : tensor<1x64x8xf32>
   %0 = linalg.generic {indexing_maps = [#row, #row, #row], iterator_types = ["parallel", "parallel", "parallel"]}
-      ins(%x, %b : tensor<1x64x8xf32>, tensor<1x64x8xf32>) outs(%e : tensor<1x64x8xf32>) {
+      ins(%x, %b : tensor<1x64x8xf32>, tensor<1x64x8xf32>) outs(%e : tensor<1x64x8xf32>) attrs = {fp8.recompute} {
   ^bb0(%in: f32, %in2: f32, %out: f32):
     %s = arith.addf %in, %in2 : f32
     linalg.yield %s : f32
