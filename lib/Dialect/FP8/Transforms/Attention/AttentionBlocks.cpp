@@ -72,17 +72,21 @@ static std::vector<Scores> findAllScores(func::FuncOp function) {
 //===----------------------------------------------------------------------===//
 
 /// Returns an operand that is not scores. Its tokens are the dimension that the
-/// dot does not contract or, if it sums over tokens, the one that it does.
+/// dot does not contract or, if it sums over tokens, the one that it does: the
+/// longest one, if there are others of heads that share keys.
 static RoundedOperand getRoundedOperand(Dot dot, unsigned side,
                                         bool contractsDepth) {
   auto [batch, contract, free] = stablehlo::getOperandDims(dot, side);
-  SmallVector<int64_t> tile(shapeOf(dot->getOperand(side)).size(), 1);
+  ArrayRef<int64_t> shape = shapeOf(dot->getOperand(side));
+  SmallVector<int64_t> tile(shape.size(), 1);
   for (int64_t dim : contractsDepth ? contract : ArrayRef<int64_t>(free))
     tile[dim] = ScaledType::kWhole;
   ArrayRef<int64_t> tokens =
       contractsDepth ? ArrayRef<int64_t>(free) : contract;
-  if (!tokens.empty())
-    tile[tokens.back()] = kBlockTokens;
+  auto longest = llvm::max_element(
+      tokens, [&](int64_t a, int64_t b) { return shape[a] < shape[b]; });
+  if (longest != tokens.end())
+    tile[*longest] = kBlockTokens;
   return {&dot->getOpOperand(side), std::move(tile)};
 }
 

@@ -127,3 +127,32 @@ module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {attention =
     return %t, %other : tensor<2x16x2x8xf32>, tensor<16x8xf32>
   }
 }
+
+// -----
+
+// Three heads of queries share keys: each has blocks of tokens of its own.
+// CHECK-LABEL: @grouped
+// CHECK: fp8.quantize {{.*}} : tensor<2x16x2x3x8xbf16> -> !fp8.scaled<2x16x2x3x8xf8E4M3FN, tile = [1, 64, 1, 1, *], scale = f32>
+// CHECK: fp8.quantize {{.*}} : tensor<2x16x2x8xbf16> -> !fp8.scaled<2x16x2x8xf8E4M3FN, tile = [1, 64, 1, *], scale = f32>
+module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {attention = f8, unquantized_dots = f32}}>} {
+  func.func @grouped(%q: tensor<2x16x2x3x8xf32>, %k: tensor<2x16x2x8xf32>, %v: tensor<2x16x2x8xf32>) -> tensor<2x2x16x3x8xf32> {
+    %s = stablehlo.dot_general %q, %k, batching_dims = [0, 2] x [0, 2], contracting_dims = [4] x [3]
+        {fp8.verdict = #fp8.verdict<high_precision, role = attention, category = attention, lhs = activation, rhs = activation,
+        batch = 4, m = 48, n = 16, k = 8, lhs_format = bf16, rhs_format = bf16, reason = "attention">}
+        : (tensor<2x16x2x3x8xf32>, tensor<2x16x2x8xf32>) -> tensor<2x2x16x3x16xf32>
+    %inf = stablehlo.constant dense<0xFF800000> : tensor<f32>
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %max = stablehlo.reduce(%s init: %inf) applies stablehlo.maximum across dimensions = [4] : (tensor<2x2x16x3x16xf32>, tensor<f32>) -> tensor<2x2x16x3xf32>
+    %maxes = stablehlo.broadcast_in_dim %max, dims = [0, 1, 2, 3] : (tensor<2x2x16x3xf32>) -> tensor<2x2x16x3x16xf32>
+    %shifted = stablehlo.subtract %s, %maxes : tensor<2x2x16x3x16xf32>
+    %e = stablehlo.exponential %shifted : tensor<2x2x16x3x16xf32>
+    %sum = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [4] : (tensor<2x2x16x3x16xf32>, tensor<f32>) -> tensor<2x2x16x3xf32>
+    %sums = stablehlo.broadcast_in_dim %sum, dims = [0, 1, 2, 3] : (tensor<2x2x16x3xf32>) -> tensor<2x2x16x3x16xf32>
+    %p = stablehlo.divide %e, %sums : tensor<2x2x16x3x16xf32>
+    %out = stablehlo.dot_general %p, %v, batching_dims = [0, 1] x [0, 2], contracting_dims = [4] x [1]
+        {fp8.verdict = #fp8.verdict<high_precision, role = attention, category = attention, lhs = activation, rhs = activation,
+        batch = 4, m = 48, n = 8, k = 16, lhs_format = bf16, rhs_format = bf16, reason = "attention">}
+        : (tensor<2x2x16x3x16xf32>, tensor<2x16x2x8xf32>) -> tensor<2x2x16x3x8xf32>
+    return %out : tensor<2x2x16x3x8xf32>
+  }
+}
