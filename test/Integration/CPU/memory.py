@@ -6,6 +6,7 @@
 import json
 import pathlib
 import sys
+from unittest import mock
 
 import fp8_testing as t
 
@@ -47,7 +48,7 @@ def used_as_planned(fp8_run, folder):
     assert "memory plan of" in stdout and " touched (" in stdout
 
 
-def export(folder, **config):
+def export_block(folder, **config):
     t.export_model(folder, **{**BLOCK, **config})
     return folder
 
@@ -73,7 +74,7 @@ def block_in_units(fp8_opt, folder):
         ("unrolled", "float32", 16 * BLOCK["width"], 11.1),
         ("scan", "float32", 16 * BLOCK["width"], 11.6),
     ]:
-        model = export(folder / f"{loop}-{compute}-{vocab}", loop=loop, compute=compute, vocab=vocab)
+        model = export_block(folder / f"{loop}-{compute}-{vocab}", loop=loop, compute=compute, vocab=vocab)
         linear, saved, f8 = (report(fp8_opt, model, keys)["saved_units_per_layer"] for keys in (BF16, COAT, [*COAT, "compute.attention=f8"]))
         print(f"{loop}, {compute}, {vocab} tokens: {linear:.2f} U, {saved:.2f} U with COAT's keys, {f8:.2f} U with attention in f8, too")
         assert linear <= 18.4, linear
@@ -83,13 +84,42 @@ def block_in_units(fp8_opt, folder):
         assert saved - 1.51 < f8 < saved - 1.45, (saved, f8)
 
 
+def repeated_heads(layer, x, heads):
+    """Attention in which two heads of queries share keys and values, which are repeated for them."""
+    import export
+    import jax
+    import jax.numpy as jnp
+
+    batch, sequence, width = x.shape
+    split = (batch, sequence, heads, width // heads)
+    q, k, v = ((x @ layer[name].astype(x.dtype)).reshape(split) for name in ("wq", "wk", "wv"))
+    q, k = export.rotary(q), export.rotary(k)
+    k, v = (jnp.repeat(y[:, :, ::2], 2, axis=2) for y in (k, v))
+    out = jax.nn.dot_product_attention(q, k, v, is_causal=True)
+    return out.reshape(batch, sequence, width) @ layer["wo"].astype(x.dtype)
+
+
+def grouped_queries(fp8_opt, folder):
+    """What is saved of keys and values is as small as they were before they were repeated."""
+    import export
+
+    for loop, compute in ("unrolled", "float32"), ("scan", "float32"), ("scan", "bfloat16"):
+        own = export_block(folder / f"own-{loop}-{compute}", loop=loop, compute=compute)
+        with mock.patch.object(export, "attention", repeated_heads):
+            shared = export_block(folder / f"shared-{loop}-{compute}", loop=loop, compute=compute)
+        for keys, fewer in (BF16, 1.0), ([*BF16, "compute.attention=f8"], 0.5):
+            units = [report(fp8_opt, model, keys)["saved_units_per_layer"] for model in (own, shared)]
+            print(f"{loop}, {compute}: {units[0]:.2f} U, {units[1]:.2f} U with {keys} and half as many keys and values")
+            assert abs(units[0] - units[1] - fewer) < 0.02, units
+
+
 def any_context(fp8_opt, folder):
     """A block saves as much for a long context as for a short one, and no scores; one long row
     needs as much memory as many short ones, with every preset of FP8."""
     tokens = BLOCK["batch"] * BLOCK["sequence"]
     rows = {1: tokens, BLOCK["batch"]: BLOCK["sequence"]}
     for loop, most_saved in ("unrolled", 11.1), ("scan", 11.6):
-        models = {batch: export(folder / f"{loop}-{batch}", loop=loop, batch=batch, sequence=sequence) for batch, sequence in rows.items()}
+        models = {batch: export_block(folder / f"{loop}-{batch}", loop=loop, batch=batch, sequence=sequence) for batch, sequence in rows.items()}
         one, many = (report(fp8_opt, model, COAT) for model in models.values())
         assert one["saved_units_per_layer"] <= most_saved, one["saved_units_per_layer"]
         for recipe in ("fp8", "tensorwise", "delayed", "fp8_lm", "scaling_fp8", "blockwise", "mxfp8", "coat"):
@@ -102,7 +132,7 @@ def any_context(fp8_opt, folder):
 def wgrad_copies(fp8_opt, folder):
     """The payloads of a block's dot inputs along the other dimension: those of two norms, of the
     attention and of the gated unit."""
-    model = export(folder)
+    model = export_block(folder)
     saved, made_later = (report(fp8_opt, model, [f"wgrad.copy={copy}"], recipe="blockwise") for copy in ("saved", "recomputed"))
     tokens = BLOCK["batch"] * BLOCK["sequence"]
     assert saved["wgrad_copy_bytes_per_layer"] == tokens * (3 * BLOCK["width"] + BLOCK["ffn"]), saved["wgrad_copy_bytes_per_layer"]
@@ -115,9 +145,9 @@ def wgrad_copies(fp8_opt, folder):
 
 def linear_model(fp8_opt, folder):
     """The plan of one step predicts the memory of larger ones to 2%."""
-    base = export(folder / "base")
+    base = export_block(folder / "base")
     for config, key, of in [(dict(batch=20), "tokens_factor", 2.5), (dict(layers=7), "layers_factor", 7 / 3)]:
-        other = report(fp8_opt, export(folder / "other", **config), BF16)
+        other = report(fp8_opt, export_block(folder / "other", **config), BF16)
         factor = report(fp8_opt, base, BF16, other["total_bytes"])["budget"][key]
         print(f"{config}: as large as this step x {factor:.3f}, really {of:.3f}")
         assert abs(factor / of - 1) <= 0.02, (config, factor, of)
@@ -168,6 +198,7 @@ def main():
     fp8_run, fp8_opt, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     used_as_planned(fp8_run, folder / "run")
     block_in_units(fp8_opt, folder / "units")
+    grouped_queries(fp8_opt, folder / "groups")
     any_context(fp8_opt, folder / "context")
     wgrad_copies(fp8_opt, folder / "copies")
     linear_model(fp8_opt, folder / "model")

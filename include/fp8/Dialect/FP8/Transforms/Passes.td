@@ -556,7 +556,8 @@ def FP8SaveActivations : Pass<"fp8-save-activations", "::mlir::ModuleOp"> {
     `compute`.
     Values that the forward pass saves for the backward pass are stored in bf16,
     or as payloads in groups of 1x16, and restored where they are read. Values
-    that follow elementwise from other saved values are recomputed instead.
+    that follow elementwise from other saved values are recomputed instead, and
+    values that are repeated (keys for a group of queries) are saved before that.
     If `attention` is `f8`, values that only attention dots read are stored as
     the payloads in blocks of 64 tokens that these dots will read.
     Values that only dots with the verdict `fp8` read stay, because their

@@ -12,6 +12,8 @@
 #include "fp8/Dialect/StableHLO/IR/Reductions.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
+#include "mlir/IR/IRMapping.h"
+
 using namespace mlir;
 using namespace mlir::fp8;
 using Dot = stablehlo::DotGeneralOp;
@@ -113,16 +115,80 @@ SmallVector<RoundedOperand> fp8::findRoundedOperands(func::FuncOp function) {
 /// A value that attention dots read, and the tile in which they do.
 using TiledValue = std::pair<Value, SmallVector<int64_t>>;
 
-/// Returns an operand and, of each transpose before it, the operand of that.
-static SmallVector<TiledValue> getUntransposed(const RoundedOperand &operand) {
-  SmallVector<TiledValue> values = {{operand.use->get(), operand.tile}};
-  while (auto transpose =
-             values.back().first.getDefiningOp<stablehlo::TransposeOp>()) {
-    SmallVector<int64_t> tile(values.back().second);
-    for (auto [place, dim] : llvm::enumerate(transpose.getPermutation()))
-      tile[dim] = values.back().second[place];
-    values.push_back({transpose.getOperand(), tile});
+static SmallVector<int64_t> getTileBefore(stablehlo::TransposeOp transpose,
+                                          ArrayRef<int64_t> tile) {
+  SmallVector<int64_t> before(tile.size());
+  for (auto [place, dim] : llvm::enumerate(transpose.getPermutation()))
+    before[dim] = tile[place];
+  return before;
+}
+
+/// The scale of repeated elements is that of the elements.
+static SmallVector<int64_t> getTileBefore(stablehlo::BroadcastInDimOp spread,
+                                          ArrayRef<int64_t> tile) {
+  SmallVector<int64_t> before;
+  for (auto [dim, size] : llvm::zip_equal(spread.getBroadcastDimensions(),
+                                          shapeOf(spread.getOperand())))
+    before.push_back(size == shapeOf(spread)[dim] ? tile[dim] : 1);
+  return before;
+}
+
+/// Returns the tile of what is reshaped; none if the reshape joins or splits
+/// dimensions along which elements share a scale.
+static std::optional<SmallVector<int64_t>>
+getTileBefore(stablehlo::ReshapeOp reshape, ArrayRef<int64_t> tile) {
+  ArrayRef<int64_t> from = shapeOf(reshape.getOperand()), to = shapeOf(reshape);
+  SmallVector<int64_t> before(from.size(), 1);
+  // The next dimensions with equally many elements on both sides.
+  for (size_t i = 0, j = 0; i < from.size() || j < to.size();) {
+    SmallVector<size_t> sources, results;
+    int64_t sourceSize = 1, resultSize = 1;
+    do {
+      bool takesSource =
+          i < from.size() && (sourceSize <= resultSize || j == to.size());
+      int64_t size = takesSource ? from[i] : to[j];
+      (takesSource ? sourceSize : resultSize) *= size;
+      if (size != 1)
+        (takesSource ? sources : results).push_back(takesSource ? i : j);
+      ++(takesSource ? i : j);
+    } while (sourceSize != resultSize && (i < from.size() || j < to.size()));
+    if (sources.size() == 1 && results.size() == 1)
+      before[sources[0]] = tile[results[0]];
+    else if (llvm::any_of(results, [&](size_t dim) { return tile[dim] != 1; }))
+      return std::nullopt;
   }
+  return before;
+}
+
+/// Returns the tile that the operand of an op has if the result has `tile`;
+/// none if the op changes more than the layout, or blocks.
+static std::optional<SmallVector<int64_t>>
+getTileOfOperand(Operation *op, ArrayRef<int64_t> tile) {
+  if (auto transpose = dyn_cast_or_null<stablehlo::TransposeOp>(op))
+    return getTileBefore(transpose, tile);
+  if (auto spread = dyn_cast_or_null<stablehlo::BroadcastInDimOp>(op))
+    return getTileBefore(spread, tile);
+  if (auto reshape = dyn_cast_or_null<stablehlo::ReshapeOp>(op))
+    return getTileBefore(reshape, tile);
+  return std::nullopt;
+}
+
+/// Returns an operand and, of each op before it that transposes or repeats it,
+/// the operand of that. Reshapes are passed only on the way to such an op.
+static SmallVector<TiledValue> getLayouts(const RoundedOperand &operand) {
+  SmallVector<TiledValue> values = {{operand.use->get(), operand.tile}};
+  size_t count = 1;
+  while (true) {
+    Operation *op = values.back().first.getDefiningOp();
+    std::optional<SmallVector<int64_t>> tile =
+        getTileOfOperand(op, values.back().second);
+    if (!tile)
+      break;
+    values.push_back({op->getOperand(0), *tile});
+    if (!isa<stablehlo::ReshapeOp>(op))
+      count = values.size();
+  }
+  values.truncate(count);
   return values;
 }
 
@@ -150,7 +216,7 @@ fp8::findValuesInBlocks(ArrayRef<RoundedOperand> operands) {
       it->second.clear();
   };
   for (const RoundedOperand &operand : operands) {
-    SmallVector<TiledValue> values = getUntransposed(operand);
+    SmallVector<TiledValue> values = getLayouts(operand);
     for (const auto &[value, tile] : values)
       add(value, tile);
     if (Value stacked = getStacked(values.back().first))
@@ -210,18 +276,19 @@ Value AttentionQuantizer::roundInBlocks(Value value, ArrayRef<int64_t> tile) {
              tensorOf(value).clone(builder.getBF16Type()), payload);
 }
 
-/// Rounds an operand. One behind transposes is rounded once for all dots.
+/// Rounds an operand. One behind transposes is rounded once for all dots, one
+/// that is repeated before.
 void AttentionQuantizer::roundBlocks(const RoundedOperand &operand) {
-  SmallVector<TiledValue> values = getUntransposed(operand);
+  SmallVector<TiledValue> values = getLayouts(operand);
   auto [source, tile] = values.pop_back_val();
   Value rounded = roundInBlocks(source, tile);
   builder.setInsertionPoint(operand.use->getOwner());
-  for (const TiledValue &transposed : llvm::reverse(values)) {
-    auto transpose = transposed.first.getDefiningOp<stablehlo::TransposeOp>();
-    rounded = stablehlo::TransposeOp::create(
-        builder, transpose.getLoc(),
-        tensorOf(transpose).clone(builder.getBF16Type()), rounded,
-        transpose.getPermutationAttr());
+  for (const TiledValue &value : llvm::reverse(values)) {
+    Operation *layout = value.first.getDefiningOp();
+    IRMapping mapping;
+    mapping.map(layout->getOperand(0), rounded);
+    rounded = builder.clone(*layout, mapping)->getResult(0);
+    rounded.setType(tensorOf(value.first).clone(builder.getBF16Type()));
   }
   operand.use->set(rounded);
 }

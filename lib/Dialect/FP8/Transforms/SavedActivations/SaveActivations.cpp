@@ -5,7 +5,8 @@
 //    backward pass reads values of the forward pass. Values that only quantized
 //    dots read are saved as payloads.
 // 2. A saved value that follows elementwise from others (the sigmoid of a gate
-//    that is saved too, a norm's output) is recomputed where it is read.
+//    that is saved too, a norm's output) is recomputed where it is read. One
+//    that is repeated (keys, for a group of queries) is saved before that.
 // 3. The others are stored as the recipe says and restored where they are read.
 //    Operands of comparisons for equality are not stored: the result of the
 //    comparison is.
@@ -18,6 +19,7 @@
 #include "../EffectiveRecipe.h"
 #include "../SmallTensors.h"
 #include "Recomputation.h"
+#include "RepeatedValues.h"
 #include "SavedUses.h"
 #include "SinkToBackward.h"
 #include "StoredValues.h"
@@ -65,6 +67,7 @@ public:
 
 private:
   bool isDerivable(Value value);
+  bool isRestoredFromBlocks(Value value);
   bool isAvailable(Value operand, Value result);
   bool isArgument(Value value) {
     return llvm::is_contained(function.getArguments(), value);
@@ -90,12 +93,21 @@ private:
 
 } // namespace
 
+/// Whether the backward pass has a value as the blocks that attention dots
+/// read, which are not exact enough for other readers.
+bool Saver::isRestoredFromBlocks(Value value) {
+  Value repeated = getRepeated(value);
+  return stored.isInBlocks(value) &&
+         saved.contains(repeated ? repeated : value);
+}
+
 /// Whether `operand` of the op that computes `result` is available in the
 /// backward pass.
 bool Saver::isAvailable(Value operand, Value result) {
   Operation *def = operand.getDefiningOp();
-  return (saved.contains(operand) && !stored.isInBlocks(operand)) ||
-         isArgument(operand) ||
+  if (isRestoredFromBlocks(operand))
+    return keepsElements(result.getDefiningOp()) && stored.isInBlocks(result);
+  return saved.contains(operand) || isArgument(operand) ||
          numElements(operand) * kSmallPart <= numElements(result) ||
          isa_and_nonnull<stablehlo::ConstantOp, stablehlo::IotaOp>(def) ||
          isDerivable(operand);
@@ -243,19 +255,30 @@ void Saver::deriveInLoop(OpOperand &use, stablehlo::DynamicSliceOp slice) {
   slice.erase();
 }
 
+/// Returns the value that is saved for a use: what the used value repeats, if a
+/// loop does not read only a slice of it.
+static Value getSaved(OpOperand &use) {
+  Value value = use.get();
+  if (isa<stablehlo::DynamicSliceOp>(use.getOwner()) &&
+      getLoopAround(use.getOwner(), value))
+    return value;
+  Value repeated = getRepeated(value);
+  return repeated ? repeated : value;
+}
+
 void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
   SmallVector<OpOperand *> uses;
   llvm::SetVector<OpOperand *> writes;
   for (OpOperand *use : layers.getSavedUses()) {
     // Arguments are there in any case.
-    if (isArgument(use->get()) || feedsQuantizedDots(*use, isQuantized))
+    if (isArgument(use->get()) || feedsOnly(*use, isQuantized))
       continue;
     if (collectStackWrites(*use, layers, writes) || isComparedEqual(*use))
       continue;
     uses.push_back(use);
-    saved.insert(use->get());
-    if (isAddedToScores(*use))
-      stored.keepExact(use->get());
+    Value value = getSaved(*use);
+    saved.insert(value);
+    stored.addUse(value, *use);
   }
   for (OpOperand *use : uses) {
     auto slice = dyn_cast<stablehlo::DynamicSliceOp>(use->getOwner());
@@ -269,7 +292,9 @@ void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
   }
   // Values of stacks are computed where they are written.
   for (OpOperand *write : writes)
-    if (!feedsQuantizedDots(*write, isQuantized))
+    stored.addUse(write->get(), *write);
+  for (OpOperand *write : writes)
+    if (!feedsOnly(*write, isQuantized))
       write->set(
           stored.restore(write->get(), write->getOwner(), /*isStacked=*/true));
   sinkToBackward(function, layers);
@@ -315,10 +340,12 @@ struct SaveActivations : fp8::impl::FP8SaveActivationsBase<SaveActivations> {
         VerdictAttr verdict = getVerdict(op);
         return verdict && verdict.isFP8();
       };
+      auto isPayload = [&](Value stack) {
+        return feedsOnly(stack, isQuantized);
+      };
+      stackUnrepeated(function, isPayload);
       LinearLayers layers(function);
-      thinStacks(function, [&](Value stack) {
-        return feedsQuantizedDots(stack, isQuantized);
-      });
+      thinStacks(function, isPayload);
       Saver(function, layers, recipe->compute).run(isQuantized);
     }
   }

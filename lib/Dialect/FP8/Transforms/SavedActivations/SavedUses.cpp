@@ -49,25 +49,23 @@ static Value getStack(OpOperand &use) {
   return loop->getResult(next.getOperandNumber());
 }
 
-bool fp8::feedsQuantizedDots(
-    OpOperand &use, llvm::function_ref<bool(Operation *)> isQuantized) {
+bool fp8::feedsOnly(OpOperand &use,
+                    llvm::function_ref<bool(Operation *)> isReader) {
   Operation *user = use.getOwner();
-  if (isQuantized(user))
+  if (isReader(user))
     return true;
   if (Value stack = getStack(use))
-    return feedsQuantizedDots(stack, isQuantized);
+    return feedsOnly(stack, isReader);
   if (isa<stablehlo::DynamicSliceOp>(user) && use.getOperandNumber() == 0)
-    return feedsQuantizedDots(user->getResult(0), isQuantized);
-  return isLayout(user) &&
-         feedsQuantizedDots(getLayoutResult(use), isQuantized);
+    return feedsOnly(user->getResult(0), isReader);
+  return isLayout(user) && feedsOnly(getLayoutResult(use), isReader);
 }
 
-bool fp8::feedsQuantizedDots(
-    Value value, llvm::function_ref<bool(Operation *)> isQuantized) {
+bool fp8::feedsOnly(Value value,
+                    llvm::function_ref<bool(Operation *)> isReader) {
   return !value.use_empty() &&
-         llvm::all_of(value.getUses(), [&](OpOperand &use) {
-           return feedsQuantizedDots(use, isQuantized);
-         });
+         llvm::all_of(value.getUses(),
+                      [&](OpOperand &use) { return feedsOnly(use, isReader); });
 }
 
 int64_t fp8::getLargestOperand(OpOperand &use) {

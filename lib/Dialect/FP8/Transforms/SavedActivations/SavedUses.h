@@ -13,12 +13,10 @@ namespace fp8 {
 /// Whether `use`, directly or in another layout, is compared for equality.
 bool isComparedEqual(OpOperand &use);
 
-/// Whether only quantized dots read a value, directly, in another layout or
-/// from a stack.
-bool feedsQuantizedDots(Value value,
-                        llvm::function_ref<bool(Operation *)> isQuantized);
-bool feedsQuantizedDots(OpOperand &use,
-                        llvm::function_ref<bool(Operation *)> isQuantized);
+/// Whether only ops of which `isReader` is true read a value, directly, in
+/// another layout or from a stack.
+bool feedsOnly(Value value, llvm::function_ref<bool(Operation *)> isReader);
+bool feedsOnly(OpOperand &use, llvm::function_ref<bool(Operation *)> isReader);
 
 /// Returns the number of elements of the largest operand of a dot that `use`
 /// is, directly, in another layout or type, or by way of a stack; 0 if there is

@@ -5,6 +5,7 @@
 #include "../Quantize/Quantizer.h"
 #include "Recomputation.h"
 #include "RelatedValues.h"
+#include "RepeatedValues.h"
 #include "SavedUses.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -43,13 +44,27 @@ void StoredValues::findBlocks(func::FuncOp function,
   DenseSet<Operation *> dots;
   for (const RoundedOperand &operand : operands)
     dots.insert(operand.use->getOwner());
+  // The forward pass reads values as they are.
+  std::function<bool(Operation *)> readsBlocks = [&](Operation *op) {
+    if (isa<stablehlo::BroadcastInDimOp>(op))
+      return feedsOnly(op->getResult(0), readsBlocks);
+    return dots.contains(op) || (layers.isForward(op) && !keepsElements(op));
+  };
   for (auto &[value, tile] : findValuesInBlocks(operands))
-    if (llvm::all_of(value.getUses(), [&](OpOperand &use) {
-          return layers.isForward(use.getOwner()) ||
-                 feedsQuantizedDots(
-                     use, [&](Operation *op) { return dots.contains(op); });
-        }))
+    if (feedsOnly(value, readsBlocks))
       blocks.insert({value, tile});
+}
+
+void StoredValues::addUse(Value value, OpOperand &use) {
+  if (isAddedToScores(use))
+    exact.insert(value);
+  std::function<bool(Operation *)> isDot = [&](Operation *op) {
+    return isa<stablehlo::DotGeneralOp>(op) ||
+           (isa<stablehlo::BroadcastInDimOp>(op) &&
+            feedsOnly(op->getResult(0), isDot));
+  };
+  if (!feedsOnly(use, isDot))
+    ofOthers.insert(value);
 }
 
 std::optional<SavedFormat> StoredValues::getForm(Value value) const {
@@ -164,7 +179,8 @@ Value StoredValues::store(Value value, bool isStacked) {
     return isStacked ? payload : addBarrier(payload);
   }
   // Sums of rows take little memory, and many values are computed from each.
-  if (type.getNumElements() * kSmallPart <= largestOperand)
+  if (ofOthers.contains(value) &&
+      type.getNumElements() * kSmallPart <= largestOperand)
     return value;
   if (compute.saved != ComputeFormat::BF16 || !type.getElementType().isF32() ||
       exact.contains(value))

@@ -21,8 +21,9 @@ public:
   StoredValues(func::FuncOp function, const LinearLayers &layers,
                const ComputeRecipe &compute);
 
-  /// Makes a value be stored as it is. (Biases of scores are.)
-  void keepExact(Value value) { exact.insert(value); }
+  /// Tells of a use in the backward pass for which `value` is saved.
+  void addUse(Value value, OpOperand &use);
+  /// Whether a value is stored as it is. (Biases of scores are.)
   bool isKeptExact(Value value) const { return exact.contains(value); }
 
   /// Returns the f8 format that a value is saved in; none if it is not
@@ -46,6 +47,8 @@ private:
   Rounder rounder;
   BlockQuantizer blockQuantizer;
   DenseSet<Value> exact;
+  /// Values that other ops than dots read.
+  DenseSet<Value> ofOthers;
   /// The inputs of norms and of gated units, with the values related to them.
   DenseSet<Value> ofNorms, ofGatedUnits;
   /// The tiles of values that only attention dots read from the forward pass.
