@@ -328,6 +328,7 @@ void Trainer::run() {
     removeOldCheckpoints();
   openLogs();
   printRanks();
+  printShares();
   printData();
   trainAndSave();
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace fp8::rt {
 
@@ -25,6 +26,29 @@ void Trainer::printRanks() {
   console.printLine(str("ranks     ", numRanks(), ", by ",
                         options.group->name(), "; processes", processes,
                         all.size() > kShown ? " ..." : ""));
+}
+
+/// Returns what each rank has of a batch argument that the ranks share.
+static std::string shareText(const TensorInfo &argument) {
+  size_t dim = argument.dividedDim();
+  int64_t blocks = argument.partBlocks;
+  std::string text = str(
+      argument.type.dims[dim] / blocks, " of ", argument.whole[dim] / blocks,
+      dim == 0 ? str(" rows") : str(" places along dimension ", dim));
+  if (blocks > 1)
+    text += str(" of each of ", blocks, " parts");
+  return text;
+}
+
+/// Prints how the ranks share a batch: the compiler has found which arguments
+/// count rows, and into which parts the step cuts them.
+void Trainer::printShares() {
+  std::map<std::string, std::string> names;
+  for (const TensorInfo &argument : arguments())
+    if (argument.isPart() && argument.role == FP8_ROLE_BATCH)
+      names[shareText(argument)] += " " + argument.name;
+  for (const auto &[share, sharers] : names)
+    console.printLine(str("shared    each rank has ", share, ":", sharers));
 }
 
 void Trainer::printData() {

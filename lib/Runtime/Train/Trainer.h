@@ -125,6 +125,7 @@ private:
 
   // Messages.
   void printRanks();
+  void printShares();
   void printData();
   void printProgress(const LogRow &row, bool isLast);
   bool isProgressDue(const LogRow &row, bool isLast) const;

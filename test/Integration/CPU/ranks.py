@@ -630,6 +630,17 @@ def shared(name, ranks, fixture):
     compare(name, *fixture.run(folder, 1, "none"), *fixture.run(folder, ranks, "none", "--global-batch", ranks, name=f"shared{ranks}"))
 
 
+def shared_parts(fixture):
+    """A run says which rows a rank has of a batch that the step cuts into micro-batches."""
+    folder = fixture.prepare("normalized micro-batches", SHARED)
+    process = fixture.start(folder, 2, "none", folder / "parts", "--overwrite", "--global-batch", 2, steps=1)
+    output, errors = process.communicate(timeout=300)
+    lines = [line for line in output.splitlines() if line.startswith("shared ")]
+    names = " ".join(f"batch['{key}']" for key in fixture.keys)
+    expected = f"shared    each rank has {BATCH // 2} of {BATCH} rows of each of 2 parts: {names}"
+    assert lines == [expected], f"expected '{expected}' but got {lines} {errors[-1000:]}"
+
+
 def shared_again(fixture):
     """A run goes on with another number of ranks that share its batch; a wrong number is an error."""
     folder = fixture.prepare("sequences")
@@ -869,5 +880,5 @@ if __name__ == "__main__":
     # (shared-batch.test has these.)
     shares = {f"shared {name}": functools.partial(shared, name, 2) for name in SHARED}
     shares |= {f"a row of {name}": functools.partial(shared, name, 2 * BATCH) for name in ("regression", "sequences", "dropout", "normalized")}
-    shares |= {"shared again": shared_again}
+    shares |= {"shared again": shared_again, "shared parts": shared_parts}
     t.run_cases(cases | shares, sys.argv[4:] or list(cases), fixture)
