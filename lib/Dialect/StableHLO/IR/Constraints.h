@@ -36,6 +36,20 @@ std::string toString(ArrayRef<int64_t> dims);
 LogicalResult expectReducer(Operation *op, Region &region, ValueRange inputs,
                             const Twine &what);
 
+/// Checks that a region maps 0-d tensors of `arguments` element types to those
+/// of `results`.
+LogicalResult expectScalarRegion(Operation *op, Region &region,
+                                 ArrayRef<Type> arguments,
+                                 ArrayRef<Type> results, const Twine &what);
+
+/// Checks that a region returns values of these types.
+LogicalResult expectRegionResults(Operation *op, Region &region,
+                                  TypeRange results, const Twine &what);
+
+inline Type getScalarType(Type element) {
+  return RankedTensorType::get({}, element);
+}
+
 } // namespace stablehlo
 } // namespace mlir
 
