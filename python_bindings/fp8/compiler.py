@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _native, arrays, package, state, trees
+from . import _native, arrays, compilations, package, state, trees
 from .group import Group, expect_group
 from .recipe import Recipe, override, text_of
 from .step import Step
@@ -141,7 +141,9 @@ def compile(
     if group is not None:
         group.gather()  # the other ranks find rank 0's result in the cache
     program = program or recompile()
-    functions = state.Functions(program.load(), group)
+    with compilations.running():
+        package = program.load()
+    functions = state.Functions(package, group)
     if evaluate is not None:
         _expect_loss(functions.package.function("eval"))
     if made is None:
@@ -214,7 +216,8 @@ def _run(text, options, is_quiet):
             recipe = pathlib.Path(folder) / "recipe.yaml"
             recipe.write_text(options["recipe"], "utf-8")
         files = {name: str(path) for name, path in paths.items()}
-        program, lines, error = _native.compile(files["step"], **{**options, "recipe": str(recipe), "eval": files.get("eval")})
+        with compilations.running():
+            program, lines, error = _native.compile(files["step"], **{**options, "recipe": str(recipe), "eval": files.get("eval")})
         for name, what in (("step", "the step"), ("eval", "the evaluation")):
             if name in files:
                 lines, error = [_place(line, files[name], texts[name], what) for line in lines], _place(error, files[name], texts[name], what)

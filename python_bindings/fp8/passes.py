@@ -3,7 +3,7 @@
 import re
 import shlex
 
-from . import _native
+from . import _native, compilations
 from .compiler import CompileError
 
 
@@ -27,7 +27,8 @@ def opt(module: str, passes: str = "", locations: bool = False) -> str:
       }
     }
     """
-    text, lines, error = _native.run_passes(module, _pipeline(passes), locations)
+    with compilations.running():
+        text, lines, error = _native.run_passes(module, _pipeline(passes), locations)
     if text is None:
         raise CompileError(error, lines)
     return text.rstrip("\n")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import arrays, state
+from . import arrays, compilations, state
 from .trees import in_places
 from .verdicts import Verdicts
 
@@ -291,7 +291,8 @@ class Step:
             return self._functions.package
         if format not in self._exports:
             program = self._recompile(export_format=format)
-            self._exports[format] = program.load()
+            with compilations.running():
+                self._exports[format] = program.load()
         return self._exports[format]
 
     def ir(self, stage: str = "fp8") -> str:
@@ -309,7 +310,8 @@ class Step:
         if self._program is None:
             raise ValueError("expected a step that fp8.compile made but got one from a package: copy its directory")
         directory = pathlib.Path(arrays.path_text(directory))
-        self._program.emit(str(directory))
+        with compilations.running():
+            self._program.emit(str(directory))
         rows = lambda leaves: [{"path": leaf.path, "shape": leaf.shape, "dtype": leaf.dtype.name, "key": leaf.key} for leaf in leaves]
         trees = {
             "fingerprint": self._text("fingerprint"),

@@ -474,6 +474,31 @@ class State(unittest.TestCase):
                 ended = subprocess.run([sys.executable, "-c", program, folder], capture_output=True, text=True, check=False)
                 self.assertEqual((ended.returncode, ended.stderr), (0, ""))
 
+    def test_the_end_of_the_program_while_it_compiles(self):
+        """A program ends when what its other threads compile is done: LLVM's tables are gone afterwards."""
+        program = """if True:
+            import atexit, sys, threading, time
+            atexit.register(lambda: print(compilations._running))
+            import fp8
+            from fp8 import compilations, compiler
+            def compile():
+                while True:
+                    fp8.compile(sys.argv[1], recipe="fp8", cache=False)
+            threading.Thread(target=compile, daemon=True).start()
+            while not compilations._running:
+                time.sleep(0.01)
+        """
+
+        def step(w, x):
+            loss, gradient = jax.value_and_grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+            return w - 0.1 * gradient, loss
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "step.mlir"
+            path.write_text(jax.jit(step).lower(jnp.ones((256, 256)), jnp.ones((64, 256))).as_text(debug_info=True))
+            ended = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=False)
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "0\n", ""))
+
 
 class Errors(unittest.TestCase):
     @classmethod
