@@ -83,6 +83,12 @@ struct ReduceLowering : OpConversionPattern<stablehlo::ReduceOp> {
   LogicalResult
   matchAndRewrite(stablehlo::ReduceOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    // The initial value of a reduction is its neutral element, so that over no
+    // dimensions it gives its input. (No loop would add anything up.)
+    if (op.getDimensions().empty()) {
+      rewriter.replaceOp(op, adaptor.getInputs());
+      return success();
+    }
     RankedTensorType from = tensorType(adaptor.getInputs()[0]);
     unsigned rank = from.getRank();
     unsigned parallel = rank - op.getDimensions().size();

@@ -44,6 +44,17 @@ func.func @start(%x: tensor<4x5xf32>, %i: tensor<f32>) -> tensor<5xf32> {
 
 // -----
 
+// A reduction over no dimensions gives its input: its start value is the neutral
+// element.
+// CHECK: func.func @no_dimensions(%[[X:.*]]: tensor<4x5xf32>, %{{.*}}: tensor<f32>)
+// CHECK-NEXT: return %[[X]]
+func.func @no_dimensions(%x: tensor<4x5xf32>, %i: tensor<f32>) -> tensor<4x5xf32> {
+  %0 = stablehlo.reduce(%x init: %i) applies stablehlo.maximum across dimensions = [] : (tensor<4x5xf32>, tensor<f32>) -> tensor<4x5xf32>
+  return %0 : tensor<4x5xf32>
+}
+
+// -----
+
 // CHECK: func.func @argmax
 // CHECK: linalg.generic {{.*}} ins(%{{.*}}, %{{.*}} : tensor<8xf32>, tensor<8xi32>) outs(%{{.*}}, %{{.*}} : tensor<f32>, tensor<i32>)
 // CHECK: arith.cmpf ogt

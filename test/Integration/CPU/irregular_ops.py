@@ -171,6 +171,10 @@ for name, scan in {
 half = f32(6, 40).astype(bf16)
 case("window", "argmax of bf16", lambda x: jnp.argmax(x, 1), half)
 case("window", "max of bf16", lambda x: (jnp.max(x, 1), jnp.min(x, 0)), half)
+case("window", "maximum over no dimension, times a tensor", lambda x, y: jnp.max(x) * y, np.array(1.5, np.float32), f32(4, 8))
+case("window", "any of one flag, and a tensor", lambda x, y: jnp.where(jnp.any(x), y, 0), np.array(True), f32(4, 8))
+case("window", "variadic reduce over no dimension", lambda x, y: lax.reduce(
+    (x, y), (np.float32(0), np.int32(0)), lambda a, b: (a[0] + b[0], a[1] + b[1]), ()), f32(4, 8), ints(0, 9, 4, 8))
 case("window", "pool of bf16", lambda x: lax.reduce_window(x, bf16(-np.inf), lax.max, (2, 3), (1, 2), "SAME"), half)
 case("window", "any body on bf16", lambda x: lax.reduce(x, bf16(0), lambda a, b: lax.select(abs(a) > abs(b), a, b), (1,)), half)
 

@@ -303,13 +303,14 @@ bool isNeutral(Operation &op, Value init) {
     return number && number->isZero();
   }
   std::optional<APInt> flag = getIntSplat(init);
-  return isa<stablehlo::AndOp>(op) && flag && flag->isAllOnes();
+  return flag && ((isa<stablehlo::AndOp>(op) && flag->isAllOnes()) ||
+                  (isa<stablehlo::OrOp>(op) && flag->isZero()));
 }
 
-/// Replaces a sum over dimensions of size one by a reshape, and so a
-/// conjunction. JAX sums the gradient of a bias over the dimensions that it has
-/// added itself, and asks whether all indices are valid, of which there may be
-/// one.
+/// Replaces a sum over dimensions of size one, or over none, by a reshape, and
+/// so conjunctions and disjunctions. JAX sums the gradient of a bias over the
+/// dimensions that it has added itself, and asks whether all indices are valid,
+/// of which there may be one.
 struct ReduceOfUnitDims : public OpRewritePattern<stablehlo::ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(stablehlo::ReduceOp op,

@@ -157,6 +157,16 @@ func.func @bias(%x: tensor<2x3x4xf32>) -> tensor<4xf32> {
   return %2 : tensor<4xf32>
 }
 
+// Whether any of one flag is set is the flag: jnp.any of a scalar.
+// CHECK-LABEL: func.func @any_of_one
+// CHECK-SAME: (%[[FLAG:.*]]: tensor<i1>)
+// CHECK: return %[[FLAG]]
+func.func @any_of_one(%flag: tensor<i1>) -> tensor<i1> {
+  %false = stablehlo.constant dense<false> : tensor<i1>
+  %0 = stablehlo.reduce(%flag init: %false) applies stablehlo.or across dimensions = [] : (tensor<i1>, tensor<i1>) -> tensor<i1>
+  return %0 : tensor<i1>
+}
+
 // -----
 
 // CHECK-LABEL: @shapes
