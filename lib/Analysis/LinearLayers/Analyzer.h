@@ -119,6 +119,7 @@ struct Analyzer {
   BlockArgument getChangedParameter(Value value, Operation *user) const;
   bool matchWgrad(unsigned index, bool activationIsLhs);
   bool matchWgradByGradient(unsigned index, bool activationIsLhs);
+  bool explainWgradOfEach(unsigned index, bool activationIsLhs);
   void setWgrad(unsigned index, unsigned layer, bool activationIsLhs);
   std::string getUpdatedParameter(Value gradient,
                                   bool throughDots = false) const;

@@ -80,7 +80,9 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
   if (updatesParameters && (!hasLoss || !inForwardPass(info.dot)) &&
       (matchWgrad(index, true) || matchWgrad(index, false) ||
-       matchWgradByGradient(index, true) || matchWgradByGradient(index, false)))
+       matchWgradByGradient(index, true) ||
+       matchWgradByGradient(index, false) || explainWgradOfEach(index, true) ||
+       explainWgradOfEach(index, false)))
     return;
   if (optimizerDots.contains(dot)) {
     info.why = "not a linear layer: follows from the optimizer's state";
@@ -106,8 +108,9 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
     batched.push_back(index);
     return;
   }
-  info.why = "not a linear layer: no operand comes from a parameter, and it is "
-             "the weight gradient of no layer";
+  info.why =
+      "not a linear layer: no operand comes from parameters alone, and it "
+      "is the weight gradient of no layer";
   ofActivations.push_back(index);
 }
 

@@ -200,3 +200,49 @@ bool Analyzer::matchWgradByGradient(unsigned index, bool activationIsLhs) {
   }
   return false;
 }
+
+/// Whether `shape` has all of `part`'s sizes; both are in ascending order.
+static bool containsSizes(ArrayRef<int64_t> shape, ArrayRef<int64_t> part) {
+  return std::includes(shape.begin(), shape.end(), part.begin(), part.end());
+}
+
+/// Explains a dot that computes the weight gradient of a layer for each of
+/// several examples or losses (`vmap` of a gradient, as in DP-SGD; in the loop
+/// of a neural differential equation): it reads the layer's output gradient, or
+/// its activation, of which it spans the tokens as a weight gradient does. But
+/// it does not add up all of them, or its result has a dimension of the
+/// gradient more than the weight.
+bool Analyzer::explainWgradOfEach(unsigned index, bool activationIsLhs) {
+  DotInfo &info = dots[index];
+  auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
+  SmallVector<Value> chain =
+      views.getSameElements(activationIsLhs ? dot.getLhs() : dot.getRhs(), dot);
+  Value root = chain.back();
+  auto dims = stablehlo::getOperandDims(dot, activationIsLhs ? 0 : 1);
+  SmallVector<int64_t> spanned(dims.contracting);
+  llvm::append_range(spanned, dims.batching);
+  llvm::SmallBitVector tokens =
+      unite(getDimSets(chain), spanned,
+            cast<RankedTensorType>(root.getType()).getRank());
+  unsigned activation = numbers.get(root),
+           gradient = numbers.get(views.getSameElementsRoot(
+               activationIsLhs ? dot.getRhs() : dot.getLhs(), dot));
+  SmallVector<int64_t> shape = getSortedShape(dot->getResult(0));
+  auto isOfEach = [&](const Layer &layer) {
+    if (!containsSizes(shape, getSorted(layer.weightShape)))
+      return false;
+    if (llvm::is_contained(layer.gradients, gradient))
+      return !dims.batching.empty() || layer.activation == activation;
+    // A layer that needs no dgrad has no gradient to compare with.
+    return layer.gradients.empty() && layer.activation == activation &&
+           haveSameDims(layer.activationRest, tokens, shapeOf(root));
+  };
+  auto layer = llvm::find_if(layers, isOfEach);
+  if (layer == layers.end() || activation == gradient)
+    return false;
+  info.layer = dots[layer->info].layer;
+  info.why = dims.batching.empty()
+                 ? "not a linear layer: a weight gradient of each loss"
+                 : "not a linear layer: a weight gradient of each example";
+  return true;
+}

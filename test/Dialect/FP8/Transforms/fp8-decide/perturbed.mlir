@@ -13,7 +13,7 @@ func.func @main(%w: tensor<32x16xf32> {fp8.kind = "parameter", fp8.role = "state
   %y = stablehlo.dot_general %x, %moved, contracting_dims = [1] x [0] : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
   %bias = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<16xf32>) -> tensor<4x16xf32>
   %z = stablehlo.add %y, %bias : tensor<4x16xf32>
-  // expected-remark @below {{not a linear layer: no operand comes from a parameter, and it is the weight gradient of no layer}}
+  // expected-remark @below {{not a linear layer: no operand comes from parameters alone, and it is the weight gradient of no layer}}
   %gram = stablehlo.dot_general %z, %z, contracting_dims = [1] x [1] : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x4xf32>
   %init = stablehlo.constant dense<0.0> : tensor<f32>
   %loss = stablehlo.reduce(%gram init: %init) applies stablehlo.add across dimensions = [0, 1] : (tensor<4x4xf32>, tensor<f32>) -> tensor<f32>

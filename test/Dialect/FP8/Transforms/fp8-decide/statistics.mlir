@@ -20,7 +20,7 @@ func.func public @main(
   %dh = stablehlo.dot_general %d, %head, contracting_dims = [1] x [1] : (tensor<32x8xf32>, tensor<16x8xf32>) -> tensor<32x16xf32>
   // expected-remark @+1 {{fp8: wgrad of p['w']}}
   %dw = stablehlo.dot_general %x, %dh, contracting_dims = [0] x [0] : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32>
-  // expected-remark @+1 {{not a linear layer: no operand comes from a parameter, and it is the weight gradient of no layer}}
+  // expected-remark @+1 {{not a linear layer: no operand comes from parameters alone, and it is the weight gradient of no layer}}
   %moments = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0] : (tensor<32x16xf32>, tensor<32x16xf32>) -> tensor<16x16xf32>
   %scaled = stablehlo.divide %dw, %moments : tensor<16x16xf32>
   %next = stablehlo.subtract %w, %scaled : tensor<16x16xf32>
