@@ -33,7 +33,9 @@ BufferState MemoryAnalyzer::startOf(BlockArgument arg) {
   bool isKey =
       role == ArgRole::State && kind == StateKind::Other &&
       isa<IntegerType>(cast<MemRefType>(arg.getType()).getElementType());
-  if (role == ArgRole::Batch || role == ArgRole::Key || isKey)
+  if (role == ArgRole::Key || isKey)
+    state.parts = BufferState::Random;
+  else if (role == ArgRole::Batch)
     state.parts = BufferState::Data;
   else if ((role && kind == StateKind::Parameter) || role == ArgRole::Frozen)
     state.parts = BufferState::Parameter;

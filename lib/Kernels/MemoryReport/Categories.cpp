@@ -71,16 +71,16 @@ bool MemoryAnalyzer::isScore(const PlannedBuffer &buffer,
 MemoryCategory MemoryAnalyzer::categoryOf(const PlannedBuffer &buffer,
                                           unsigned lastDot,
                                           const llvm::BitVector &scores) {
-  unsigned parts = states[buffer.alloc].parts;
+  const BufferState &state = states[buffer.alloc];
   if (gradients.contains(buffer.alloc))
     return MemoryCategory::Gradient;
-  if (parts & (BufferState::Data | BufferState::Update)) {
+  if (state.hasData() || (state.parts & BufferState::Update)) {
     if (!isSaved(buffer))
       return MemoryCategory::Temporary;
     return isScore(buffer, scores) ? MemoryCategory::Attention
                                    : MemoryCategory::SavedActivation;
   }
-  if (!parts)
+  if (!state.parts)
     return MemoryCategory::Table;
   if (buffer.begin > lastDot)
     return MemoryCategory::Temporary;

@@ -21,8 +21,8 @@ double MemoryAnalyzer::tokenShareOf(const PlannedBuffer &buffer) {
   int64_t tokens = report.tokens.value.value_or(0);
   if (buffer.category != MemoryCategory::Temporary || tokens <= 0)
     return 0;
-  unsigned parts = states[buffer.alloc].parts;
-  return (parts & BufferState::Data) && !(parts & BufferState::Update) &&
+  const BufferState &state = states[buffer.alloc];
+  return state.hasData() && !(state.parts & BufferState::Update) &&
          numElements(buffer) % tokens == 0;
 }
 

@@ -87,8 +87,10 @@ struct DotReads {
 /// What contributes to the contents of a buffer.
 struct BufferState {
   /// The kinds of contributions.
-  enum Part : unsigned { Data = 1, Parameter = 2, Update = 4 };
+  enum Part : unsigned { Data = 1, Parameter = 2, Update = 4, Random = 8 };
   unsigned parts = 0;
+  /// Random numbers are data of the step's own.
+  bool hasData() const { return parts & (Data | Random); }
   /// The numbers of the forward dots of two activations that reach this buffer
   /// without another dot in between.
   llvm::BitVector scores;
@@ -128,6 +130,7 @@ private:
   // Parts of buffers.
   BufferState emptyState();
   BufferState startOf(BlockArgument arg);
+  bool isNoisyWeight(Value root);
   BufferState readBy(const Write &write);
   BufferState readByLaunch(const Write &write);
   void propagate();

@@ -48,12 +48,31 @@ void MemoryAnalyzer::findForwardPass() {
   }
 }
 
+/// Returns true for a weight with noise, as noisy layers have it: random
+/// numbers and parameters alone contribute to it, and it has as many elements
+/// as one of these.
+bool MemoryAnalyzer::isNoisyWeight(Value root) {
+  const BufferState &state = states[root];
+  int64_t elements = cast<MemRefType>(root.getType()).getNumElements();
+  return !(state.parts & BufferState::Data) &&
+         llvm::any_of(state.parameters.set_bits(), [&](unsigned index) {
+           Value parameter = schedule.getArgument(index);
+           return cast<MemRefType>(parameter.getType()).getNumElements() ==
+                  elements;
+         });
+}
+
 /// Finds the dots of the forward pass, in program order.
 void MemoryAnalyzer::findForwardDots() {
   auto dependsOnData = [&](LaunchOp call, const llvm::BitVector &side) {
-    return llvm::any_of(side.set_bits(), [&](unsigned index) {
-      return states[memoryOf(call.getOperand(index))].parts & BufferState::Data;
-    });
+    auto reads = [&](auto predicate) {
+      return llvm::any_of(side.set_bits(), [&](unsigned index) {
+        return predicate(memoryOf(call.getOperand(index)));
+      });
+    };
+    // What is beside a noisy weight are its scales.
+    return reads([&](Value root) { return states[root].hasData(); }) &&
+           !reads([&](Value root) { return isNoisyWeight(root); });
   };
   schedule.walk([&](LaunchOp call) {
     const KernelFlow &flow = flowOf(call);
@@ -98,8 +117,7 @@ void MemoryAnalyzer::followElementwise(const Write &write,
                                        SetVector<Value> &found) {
   if (isa<StartAllReduceOp, StartExchangeOp>(write.op)) {
     Value root = memoryOf(write.op->getOperand(0));
-    if (root.getDefiningOp<memref::AllocOp>() &&
-        (states[root].parts & BufferState::Data))
+    if (root.getDefiningOp<memref::AllocOp>() && states[root].hasData())
       found.insert(root);
     return;
   }
@@ -108,8 +126,7 @@ void MemoryAnalyzer::followElementwise(const Write &write,
     return;
   for (unsigned index : outputOf(call, write.operand)->elementwise.set_bits()) {
     Value root = memoryOf(write.operandAt(index));
-    if (root.getDefiningOp<memref::AllocOp>() &&
-        (states[root].parts & BufferState::Data) &&
+    if (root.getDefiningOp<memref::AllocOp>() && states[root].hasData() &&
         cast<MemRefType>(root.getType()).getNumElements() > 1)
       found.insert(root);
   }

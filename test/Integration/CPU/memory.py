@@ -194,6 +194,32 @@ def thin_stacks(fp8_run, folder):
     assert computed < 0.7 * stacked, (computed, stacked)
 
 
+def noisy_weights(fp8_opt, folder):
+    """Weights with noise are weights: products with them are no attention."""
+    import jax
+    import jax.numpy as jnp
+
+    def loss(params, key, x):
+        for layer, number in zip(params, jax.random.split(key, len(params))):
+            noise = jax.random.normal(number, layer["mean"].shape)
+            x = jax.nn.relu(x @ (layer["mean"] + jax.nn.softplus(layer["spread"]) * noise))
+        return jnp.mean(x**2)
+
+    def step(params, key, x):
+        value, grads = jax.value_and_grad(loss)(params, key, x)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), jax.random.split(key)[0], value
+
+    folder.mkdir(parents=True)
+    f32 = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32)
+    params = [{"mean": f32(*shape), "spread": f32(*shape)} for shape in ((32, 64), (64, 48), (48, 16))]
+    text = jax.jit(step).lower(params, jax.random.key(0), f32(8, 32)).as_text(debug_info=True)
+    (folder / "step.mlir").write_text(text)
+    for recipe in "none", "tensorwise", "rowwise":
+        plan = report(fp8_opt, folder, [], recipe=recipe)
+        assert plan["bytes_at_peak"]["attention_matrix"] == 0, (recipe, plan["bytes_at_peak"])
+        assert plan["tokens"] == 8, (recipe, plan["tokens"])
+
+
 def main():
     fp8_run, fp8_opt, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     used_as_planned(fp8_run, folder / "run")
@@ -203,6 +229,7 @@ def main():
     wgrad_copies(fp8_opt, folder / "copies")
     linear_model(fp8_opt, folder / "model")
     thin_stacks(fp8_run, folder / "thin")
+    noisy_weights(fp8_opt, folder / "noisy")
 
 
 main()
