@@ -287,7 +287,10 @@ SignatureAnalyzer::guessRole(const SignatureArg &arg,
                      "random bits are drawn from it; no result replaces it, "
                      "so that each step folds its number into it"};
   if (isScalar(arg.type))
-    return RoleGuess{ArgRole::Constant, "a scalar that no result replaces"};
+    return RoleGuess{ArgRole::Constant, value.use_empty()
+                                            ? "a scalar that nothing reads"
+                                            : "a scalar that no result "
+                                              "replaces"};
   if (masksState(value))
     return RoleGuess{ArgRole::Frozen,
                      "it masks state, and no result replaces it"};

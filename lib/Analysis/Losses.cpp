@@ -219,10 +219,13 @@ SmallVector<Value> SignatureAnalyzer::findGradientDots(
   return out;
 }
 
-/// Whether a result has the type of a loss and is no state.
-bool SignatureAnalyzer::couldBeLoss(const SignatureResult &result) const {
-  return !argOfResult[result.index] && isScalar(result.type) &&
-         isFloat(result.type);
+/// Whether a result has the type of a loss and is no state, but for a scalar
+/// that nothing reads if that may be the loss: of the step before, kept in the
+/// state.
+bool SignatureAnalyzer::couldBeLoss(const SignatureResult &result) {
+  std::optional<unsigned> arg = argOfResult[result.index];
+  return isScalar(result.type) && isFloat(result.type) &&
+         (!arg || (unreadMayBeLoss && argument(*arg).use_empty()));
 }
 
 /// Finds scalars that gradients could flow from to state that `learns`, and
@@ -540,6 +543,10 @@ bool SignatureAnalyzer::forgetGradientsOfAllScalars() {
 
 LogicalResult SignatureAnalyzer::findLoss() {
   std::vector<Candidate> candidates = findLossCandidates();
+  if (candidates.empty() && !loss) {
+    unreadMayBeLoss = true;
+    candidates = findLossCandidates();
+  }
   if (candidates.empty() && !loss && forgetGradientsOfAllScalars())
     candidates = findLossCandidates();
   if (candidates.empty() && !loss)
@@ -549,6 +556,10 @@ LogicalResult SignatureAnalyzer::findLoss() {
   if (!loss && failed(chooseLoss(candidates)))
     return failure();
   findOtherLosses(candidates);
+  // The loss of the step before, which nothing reads, is no state.
+  if (std::optional<unsigned> arg = argOfResult[*loss];
+      arg && argument(*arg).use_empty())
+    unpair(*arg);
   return success();
 }
 

@@ -179,7 +179,7 @@ private:
                      llvm::function_ref<bool(unsigned)> learns);
   std::vector<Candidate> findLossCandidates();
   std::vector<Candidate> findOnlyCandidate();
-  bool couldBeLoss(const SignatureResult &result) const;
+  bool couldBeLoss(const SignatureResult &result);
   void dropHiddenStates(std::vector<Candidate> &candidates);
   void dropWithoutBatch(std::vector<Candidate> &candidates);
   ValueSet findUsedByUpdates();
@@ -368,6 +368,8 @@ private:
   /// Arguments that are data for the model but have a named initial value.
   llvm::SmallDenseSet<unsigned> dataSetOnce;
   std::optional<unsigned> loss;
+  /// Whether the loss is looked for among state that nothing reads, too.
+  bool unreadMayBeLoss = false;
   std::string lossWhy;
   /// Other scalar results that gradients could flow from.
   std::set<unsigned> otherLosses;

@@ -18,6 +18,7 @@ from copy import deepcopy
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import steps
 from safetensors.numpy import save_file
 
@@ -57,6 +58,30 @@ class Numbers(unittest.TestCase):
             params, opt, metrics = compiled(params, opt, steps.batch())
             *want, expected = jax.jit(steps.flat)(*want, steps.batch())
         assert_trees_close(self, (params, opt, metrics), (*want, expected), 2e-5)
+
+    def test_state_that_holds_the_last_loss(self):
+        """A loss that is returned in the state alone, where the step reads nothing of the one before, is the loss. It may be beside a
+        metric that is no loss."""
+
+        def alone(state, batch):
+            params, opt, metrics = steps.update(state["params"], state["opt"], batch)
+            return {"params": params, "opt": opt, "last": metrics["loss"]}
+
+        def beside(state, batch):
+            state = alone(state, batch)
+            return state, {"size": optax.global_norm(state["params"])}
+
+        params, opt = steps.state()
+        for step in (alone, beside):
+            with self.subTest(step.__name__):
+                want = state = {"params": params, "opt": opt, "last": jnp.float32(0)}
+                compiled = fp8.compile(step, state, steps.batch(), recipe="none")
+                path = "result['last']" if step is alone else "result[0]['last']"
+                self.assertEqual([row["path"] for row in compiled.signature["results"] if row["kind"] == "loss"], [path])
+                for _ in range(3):
+                    got, want = compiled(state, steps.batch()), jax.jit(step)(want, steps.batch())
+                    assert_trees_close(self, got, want, 2e-5)
+                    state, want = (got, want) if step is alone else (got[0], want[0])
 
     def test_losses_are_those_of_fp8_run(self):
         """Losses have the same bits, with scales and moments that the step keeps in FP8."""
