@@ -13,6 +13,7 @@ void BufferState::add(const BufferState &other) {
   parts |= other.parts;
   scores |= other.scores;
   parameters |= other.parameters;
+  ofDot |= other.ofDot;
   lastDot = std::max(lastDot, other.lastDot);
 }
 
@@ -66,6 +67,7 @@ BufferState MemoryAnalyzer::readByLaunch(const Write &write) {
         part.scores.reset(score);
     state.add(part);
   }
+  state.ofDot |= output.fromDot;
   auto dot = dotOf.find(call);
   if (output.fromDot && dot != dotOf.end()) {
     state.lastDot = std::max(state.lastDot, dot->second);

@@ -94,15 +94,18 @@ struct BufferState {
   /// The numbers of the forward dots of two activations that reach this buffer
   /// without another dot in between.
   llvm::BitVector scores;
-  /// The number of the last forward dot that contributes.
+  /// Whether a dot contributes, and the number of the last forward dot that
+  /// does.
+  bool ofDot = false;
   int lastDot = -1;
   /// The parameters that contribute, by argument number.
   llvm::BitVector parameters;
 
   void add(const BufferState &other);
   bool operator==(const BufferState &other) const {
-    return parts == other.parts && lastDot == other.lastDot &&
-           scores == other.scores && parameters == other.parameters;
+    return parts == other.parts && ofDot == other.ofDot &&
+           lastDot == other.lastDot && scores == other.scores &&
+           parameters == other.parameters;
   }
 };
 

@@ -49,12 +49,12 @@ void MemoryAnalyzer::findForwardPass() {
 }
 
 /// Returns true for a weight with noise, as noisy layers have it: random
-/// numbers and parameters alone contribute to it, and it has as many elements
-/// as one of these.
+/// numbers and parameters alone contribute to it, no dot does, and it has as
+/// many elements as one of these.
 bool MemoryAnalyzer::isNoisyWeight(Value root) {
   const BufferState &state = states[root];
   int64_t elements = cast<MemRefType>(root.getType()).getNumElements();
-  return !(state.parts & BufferState::Data) &&
+  return !(state.parts & BufferState::Data) && !state.ofDot &&
          llvm::any_of(state.parameters.set_bits(), [&](unsigned index) {
            Value parameter = schedule.getArgument(index);
            return cast<MemRefType>(parameter.getType()).getNumElements() ==

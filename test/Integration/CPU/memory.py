@@ -219,6 +219,16 @@ def noisy_weights(fp8_opt, folder):
         assert plan["bytes_at_peak"]["attention_matrix"] == 0, (recipe, plan["bytes_at_peak"])
         assert plan["tokens"] == 8, (recipe, plan["tokens"])
 
+    # Activations of random data are none, even if there are as many of them as weights.
+    def step_of_noise(w, key):
+        value, grads = jax.value_and_grad(lambda w: jnp.mean((jax.nn.relu(jax.random.normal(key, (24, 24)) @ w[0]) @ w[1]) ** 2))(w)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, w, grads), jax.random.split(key)[0], value
+
+    text = jax.jit(step_of_noise).lower([f32(24, 48), f32(48, 8)], jax.random.key(0)).as_text(debug_info=True)
+    (folder / "step.mlir").write_text(text)
+    plan = report(fp8_opt, folder, [])
+    assert plan["tokens"] == 24 and plan["width"] == 48, plan
+
 
 def main():
     fp8_run, fp8_opt, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
