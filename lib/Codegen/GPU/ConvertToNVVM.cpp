@@ -59,16 +59,24 @@ public:
               func->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
         func->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), threads);
     markTensorMaps();
-    // The launch sets the size of this shared memory. Upstream's alignment of
-    // 16 bytes is too small for the swizzles of wgmma.
-    for (auto global : getOperation().getOps<LLVM::GlobalOp>()) {
-      auto array = dyn_cast<LLVM::LLVMArrayType>(global.getGlobalType());
-      if (array && array.getNumElements() == 0)
-        global.setAlignment(gpu_codegen::kWgmmaAlignment);
-    }
+    declareDynamicMemory();
   }
 
 private:
+  /// The launch sets the size of dynamic shared memory. To LLVM a definition of
+  /// no bytes, as upstream makes it, is smaller than any access, so that no two
+  /// accesses are to the same bytes. Upstream's alignment of 16 bytes is too
+  /// small for the swizzles of wgmma.
+  void declareDynamicMemory() {
+    for (auto global : getOperation().getOps<LLVM::GlobalOp>()) {
+      auto array = dyn_cast<LLVM::LLVMArrayType>(global.getGlobalType());
+      if (!array || array.getNumElements() != 0)
+        continue;
+      global.setLinkage(LLVM::Linkage::External);
+      global.setAlignment(gpu_codegen::kWgmmaAlignment);
+    }
+  }
+
   /// Tensor maps, the last parameters of a kernel, are passed by value, in the
   /// memory of parameters, where TMA reads them. (The conversion of gpu.func
   /// drops these attributes.)
