@@ -37,8 +37,8 @@ using namespace mlir::fp8::gpu_codegen;
 /// The sums of a thread whose epilogues load their operands at once.
 static constexpr int64_t kSumsTogether = 8;
 /// The most bytes that are loaded ahead of the sums before them: their
-/// registers are needed twice, beside all sums.
-static constexpr int64_t kBytesAhead = 64;
+/// registers are needed twice, beside all sums. A wide tile has more sums.
+static constexpr int64_t kBytesAhead = 64, kBytesAheadOfWide = 16;
 /// The threads that have the sums of a row of eight columns, and the adjacent
 /// ones of each.
 static constexpr int64_t kQuad = 4, kPair = 2;
@@ -344,10 +344,12 @@ void DotEmitter::forAdjacentSums(
 /// registers are left for what they load (kBytesAhead); without, other blocks
 /// run while a block waits for its loads.
 void DotEmitter::passSums(ValueRange sums) {
-  int64_t passed = 0;
+  int64_t passed = 0, most = plan.tileColumns == kWideColumns
+                                 ? kBytesAheadOfWide
+                                 : kBytesAhead;
   Operation *before = lastOp(b), *target = before;
   auto arrange = [&] {
-    bool isAhead = plan.tma && bytesLoaded(b, before) <= kBytesAhead;
+    bool isAhead = plan.tma && bytesLoaded(b, before) <= most;
     moveLoads(b, isAhead ? target : before);
     moveStoresHere(b, before);
     target = std::exchange(before, lastOp(b));

@@ -20,6 +20,9 @@ static constexpr int64_t kMostTransposed = 4;
 /// The columns if registers hold both sums and partial sums, if an operand is
 /// transposed, and for FMA.
 static constexpr int64_t kFewColumns = 64;
+/// The most registers of a thread for elements of a stage that it has loaded
+/// and not yet stored to shared memory. The sums need up to 128 of its 255.
+static constexpr int64_t kMostLoaded = 64;
 
 int64_t gpu_codegen::volumeOf(ArrayRef<Dim> dims) {
   int64_t volume = 1;
@@ -134,6 +137,21 @@ static void chooseAccess(const contraction::LoopInfo &loops, unsigned operand,
   own.width = std::max<int64_t>(width, 1);
 }
 
+/// Returns the registers of a thread for the elements of a stage that come
+/// through registers. An access of fewer than four bytes has one, too.
+static int64_t registersLoaded(const DotPlan &plan) {
+  int64_t registers = 0;
+  for (auto [operand, own] : llvm::enumerate(plan.operands)) {
+    if (own.copied)
+      continue;
+    int64_t accesses = llvm::divideCeil(
+        plan.extentOf(operand) * plan.stageDepth(), own.width * plan.threads);
+    registers +=
+        accesses * llvm::divideCeil(own.width * plan.elementBytes(), 4);
+  }
+  return registers;
+}
+
 static void setTypes(linalg::GenericOp op, DotPlan &plan) {
   for (unsigned i = 0; i < 2; ++i)
     plan.operands[i].from =
@@ -189,6 +207,27 @@ static void chooseCopies(std::array<Type, 2> localInputs, int64_t stages,
   if (plan.isCopied())
     plan.stages = std::clamp<int64_t>(
         llvm::divideCeil(plan.run, plan.stageDepth()), kFewestStages, stages);
+}
+
+/// Chooses how operands are copied. If a stage takes too many registers, as one
+/// of f8 that is read byte by byte, stages are made smaller.
+static void chooseAccesses(const contraction::LoopInfo &loops,
+                           std::array<int64_t, 2> alignments,
+                           std::array<Type, 2> localInputs,
+                           const DotOptions &options, DotPlan &plan) {
+  DotPlan start = plan;
+  while (true) {
+    checkLines(plan);
+    for (unsigned i = 0; i < 2; ++i)
+      chooseAccess(loops, i, alignments[i], plan);
+    chooseCopies(localInputs, options.stages, plan);
+    if (options.tma || options.inPlace ||
+        registersLoaded(plan) <= kMostLoaded ||
+        start.stageBytes % (2 * kMmaBytes) != 0)
+      return;
+    start.stageBytes /= 2;
+    plan = start;
+  }
 }
 
 /// Chooses the tile that a block computes at once, for a dot of this many rows
@@ -383,11 +422,8 @@ FailureOr<DotPlan> gpu_codegen::makeDotPlan(
           : std::min(kStageBytes, runBytes);
   chooseLines(plan);
   chooseTile(rows, columns, plan);
-  checkLines(plan);
   findSharedScales(whole, plan);
-  for (unsigned i = 0; i < 2; ++i)
-    chooseAccess(*loops, i, alignments[i], plan);
-  chooseCopies(localInputs, options.stages, plan);
+  chooseAccesses(*loops, alignments, localInputs, options, plan);
   if (options.inPlace)
     choosePlaces(op, *loops, whole, alignments, localInputs, plan);
   if (options.tma) {

@@ -49,8 +49,14 @@ Value DotEmitter::descriptorOf(unsigned operand, Value stage) {
   int64_t groupBytes =
       alongK ? kWgmmaRows * line
              : plan.bandDistance(0) * kWgmmaRows / plan.bandRows(0);
-  if (operand == 0)
-    start = add(start, mul(div(thread, kWarpgroup), groupBytes));
+  if (operand == 0) {
+    Value group = div(thread, kWarpgroup);
+    // Descriptors of all stages would be computed once, and kept in registers
+    // while the tile's epilogue needs them.
+    if (plan.tileColumns == kWideColumns)
+      group = knownFromHere(b, loc, group);
+    start = add(start, mul(group, groupBytes));
+  }
   start = div(rem(start, kWindow), kPiece);
   // Lines of 128, 64 and 32 bytes have swizzles 1, 2 and 3.
   uint64_t swizzle = 1 + llvm::Log2_64(kWgmmaStageBytes / line);
