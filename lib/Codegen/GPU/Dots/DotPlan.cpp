@@ -21,8 +21,9 @@ static constexpr int64_t kMostTransposed = 4;
 /// transposed, and for FMA.
 static constexpr int64_t kFewColumns = 64;
 /// The most registers of a thread for elements of a stage that it has loaded
-/// and not yet stored to shared memory. The sums need up to 128 of its 255.
-static constexpr int64_t kMostLoaded = 64;
+/// and not yet stored to shared memory. Their addresses take as many, and sums
+/// up to 128 of its 255.
+static constexpr int64_t kMostLoaded = 48;
 
 int64_t gpu_codegen::volumeOf(ArrayRef<Dim> dims) {
   int64_t volume = 1;
