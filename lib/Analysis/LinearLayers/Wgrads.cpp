@@ -203,7 +203,7 @@ bool Analyzer::matchWgradByGradient(unsigned index, bool activationIsLhs) {
 
 /// Whether `shape` has all of `part`'s sizes; both are in ascending order.
 static bool containsSizes(ArrayRef<int64_t> shape, ArrayRef<int64_t> part) {
-  return std::includes(shape.begin(), shape.end(), part.begin(), part.end());
+  return llvm::includes(shape, part);
 }
 
 /// Explains a dot that computes the weight gradient of a layer for each of
