@@ -46,6 +46,10 @@ LogicalResult expectScalarRegion(Operation *op, Region &region,
 LogicalResult expectRegionResults(Operation *op, Region &region,
                                   TypeRange results, const Twine &what);
 
+inline RankedTensorType tensorOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
 inline Type getScalarType(Type element) {
   return RankedTensorType::get({}, element);
 }

@@ -6,14 +6,12 @@
 
 #include "Constraints.h"
 
-#include "fp8/Support/Shapes.h"
-
 using namespace mlir;
 using namespace mlir::stablehlo;
 
 static LogicalResult expectScalarIndices(Operation *op, ValueRange indices) {
   for (Value index : indices)
-    if (fp8::tensorOf(index).getRank() != 0)
+    if (tensorOf(index).getRank() != 0)
       return op->emitOpError("expected 0-d start indices but got ")
              << index.getType();
   for (Value index : indices.drop_front(indices.empty() ? 0 : 1))
@@ -51,11 +49,11 @@ LogicalResult BroadcastInDimOp::verify() {
 
 /// Returns the type of a concatenation; none if the inputs do not fit.
 static RankedTensorType inferConcatenate(ValueRange inputs, int64_t dimension) {
-  RankedTensorType first = fp8::tensorOf(inputs.front());
+  RankedTensorType first = tensorOf(inputs.front());
   SmallVector<int64_t> shape(first.getShape());
   shape[dimension] = 0;
   for (Value input : inputs)
-    shape[dimension] += fp8::tensorOf(input).getDimSize(dimension);
+    shape[dimension] += tensorOf(input).getDimSize(dimension);
   return RankedTensorType::get(shape, first.getElementType());
 }
 
@@ -68,13 +66,13 @@ LogicalResult ConcatenateOp::verify() {
   // concatenate_c3
   if (getInputs().empty())
     return emitOpError("expected one input or more but got none");
-  RankedTensorType first = fp8::tensorOf(getInputs().front());
+  RankedTensorType first = tensorOf(getInputs().front());
   // concatenate_c4
   int64_t dimension = getDimension();
   if (failed(expectInRange(*this, dimension, first.getRank(), "dimension")))
     return failure();
   for (Value input : getInputs()) {
-    RankedTensorType type = fp8::tensorOf(input);
+    RankedTensorType type = tensorOf(input);
     // concatenate_c1, concatenate_c2
     bool fits = type.getRank() == first.getRank() &&
                 type.getElementType() == first.getElementType();
@@ -200,9 +198,8 @@ static RankedTensorType inferSlice(RankedTensorType type,
 void SliceOp::build(OpBuilder &builder, OperationState &state, Value operand,
                     ArrayRef<int64_t> start, ArrayRef<int64_t> limit,
                     ArrayRef<int64_t> strides) {
-  build(builder, state,
-        inferSlice(fp8::tensorOf(operand), start, limit, strides), operand,
-        start, limit, strides);
+  build(builder, state, inferSlice(tensorOf(operand), start, limit, strides),
+        operand, start, limit, strides);
 }
 
 LogicalResult SliceOp::verify() {
@@ -238,10 +235,10 @@ LogicalResult SortOp::verify() {
     return emitOpError("expected one input or more but got none");
   if (failed(expectSize(*this, getInputs().size(), getNumResults(), "results")))
     return failure();
-  RankedTensorType first = fp8::tensorOf(getInputs().front());
+  RankedTensorType first = tensorOf(getInputs().front());
   for (auto [in, out] : llvm::zip(getInputs(), getResults())) {
     // sort_c3
-    if (fp8::tensorOf(in).getShape() != first.getShape())
+    if (tensorOf(in).getShape() != first.getShape())
       return emitOpError("expected inputs of one shape but got ")
              << first << " and " << in.getType();
     // sort_c2
@@ -260,7 +257,7 @@ LogicalResult SortOp::verifyRegions() {
   // sort_c5: each input's two elements are adjacent.
   SmallVector<Type> arguments;
   for (Value input : getInputs())
-    arguments.append(2, fp8::tensorOf(input).getElementType());
+    arguments.append(2, tensorOf(input).getElementType());
   return expectScalarRegion(*this, getComparator(), arguments,
                             {IntegerType::get(getContext(), 1)},
                             "the comparator");
@@ -276,8 +273,8 @@ static RankedTensorType inferTranspose(RankedTensorType type,
 
 void TransposeOp::build(OpBuilder &builder, OperationState &state,
                         Value operand, ArrayRef<int64_t> permutation) {
-  build(builder, state, inferTranspose(fp8::tensorOf(operand), permutation),
-        operand, permutation);
+  build(builder, state, inferTranspose(tensorOf(operand), permutation), operand,
+        permutation);
 }
 
 LogicalResult TransposeOp::verify() {

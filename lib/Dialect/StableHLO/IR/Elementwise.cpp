@@ -6,8 +6,6 @@
 
 #include "Constraints.h"
 
-#include "fp8/Support/Shapes.h"
-
 using namespace mlir;
 using namespace mlir::stablehlo;
 
@@ -77,9 +75,8 @@ LogicalResult ClampOp::verify() {
 void CompareOp::build(OpBuilder &builder, OperationState &state, Value lhs,
                       Value rhs, ComparisonDirection direction,
                       ComparisonType type) {
-  build(builder, state,
-        withElementType(fp8::tensorOf(lhs), builder.getI1Type()), lhs, rhs,
-        ComparisonDirectionAttr::get(builder.getContext(), direction),
+  build(builder, state, withElementType(tensorOf(lhs), builder.getI1Type()),
+        lhs, rhs, ComparisonDirectionAttr::get(builder.getContext(), direction),
         type == ComparisonType::NOTYPE
             ? ComparisonTypeAttr()
             : ComparisonTypeAttr::get(builder.getContext(), type));
@@ -117,13 +114,13 @@ LogicalResult CompareOp::verify() {
 void ConvertOp::build(OpBuilder &builder, OperationState &state, Value operand,
                       Type elementType) {
   build(builder, state,
-        TypeRange(withElementType(fp8::tensorOf(operand), elementType)),
+        TypeRange(withElementType(tensorOf(operand), elementType)),
         ValueRange(operand));
 }
 
 void IsFiniteOp::build(OpBuilder &builder, OperationState &state, Value x) {
   build(builder, state,
-        TypeRange(withElementType(fp8::tensorOf(x), builder.getI1Type())),
+        TypeRange(withElementType(tensorOf(x), builder.getI1Type())),
         ValueRange(x));
 }
 

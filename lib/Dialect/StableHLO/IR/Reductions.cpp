@@ -7,8 +7,6 @@
 #include "Constraints.h"
 #include "Windows.h"
 
-#include "fp8/Support/Shapes.h"
-
 using namespace mlir;
 using namespace mlir::stablehlo;
 
@@ -24,9 +22,9 @@ static LogicalResult verifyReduction(Operation *op, ValueRange inputs,
            << op->getNumOperands() << " operands";
   if (failed(expectSize(op, inputs.size(), op->getNumResults(), "results")))
     return failure();
-  RankedTensorType first = fp8::tensorOf(inputs.front());
+  RankedTensorType first = tensorOf(inputs.front());
   for (auto [input, init] : llvm::zip(inputs, inits)) {
-    RankedTensorType type = fp8::tensorOf(input);
+    RankedTensorType type = tensorOf(input);
     if (type.getShape() != first.getShape())
       return op->emitOpError("expected inputs of one shape but got ")
              << first << " and " << type;
@@ -41,7 +39,7 @@ LogicalResult ReduceOp::verify() {
   // reduce_c1, reduce_c2, reduce_c3
   if (failed(verifyReduction(*this, getInputs(), getInitValues())))
     return failure();
-  RankedTensorType first = fp8::tensorOf(getInputs().front());
+  RankedTensorType first = tensorOf(getInputs().front());
   ArrayRef<int64_t> dims = getDimensions();
   // reduce_c4
   if (failed(expectInRange(*this, dims, first.getRank(), "dimensions")) ||
@@ -56,7 +54,7 @@ LogicalResult ReduceOp::verify() {
   for (auto [input, result] : llvm::zip(getInputs(), getResults()))
     if (failed(expectType(
             *this,
-            RankedTensorType::get(shape, fp8::tensorOf(input).getElementType()),
+            RankedTensorType::get(shape, tensorOf(input).getElementType()),
             result.getType(), "a result")))
       return failure();
   return success();
@@ -71,7 +69,7 @@ LogicalResult ReduceWindowOp::verify() {
   // reduce_window_c1, reduce_window_c2, reduce_window_c3
   if (failed(verifyReduction(*this, getInputs(), getInitValues())))
     return failure();
-  RankedTensorType first = fp8::tensorOf(getInputs().front());
+  RankedTensorType first = tensorOf(getInputs().front());
   // reduce_window_c4 to reduce_window_c12
   if (failed(expectSize(*this, first.getRank(), getWindowDimensions().size(),
                         "window dimensions")))
@@ -86,7 +84,7 @@ LogicalResult ReduceWindowOp::verify() {
   for (auto [input, result] : llvm::zip(getInputs(), getResults()))
     if (failed(expectType(
             *this,
-            RankedTensorType::get(shape, fp8::tensorOf(input).getElementType()),
+            RankedTensorType::get(shape, tensorOf(input).getElementType()),
             result.getType(), "a result")))
       return failure();
   return success();
@@ -143,7 +141,7 @@ LogicalResult MapOp::verify() {
   if (getInputs().empty())
     return emitOpError("expected one input or more but got none");
   for (Value input : getInputs())
-    if (fp8::tensorOf(input).getShape() != getType().getShape())
+    if (tensorOf(input).getShape() != getType().getShape())
       return emitOpError("expected inputs of the result's shape but got ")
              << input.getType() << " and " << getType();
   // map_c3
@@ -157,7 +155,7 @@ LogicalResult MapOp::verifyRegions() {
   // map_c4
   SmallVector<Type> arguments;
   for (Value input : getInputs())
-    arguments.push_back(fp8::tensorOf(input).getElementType());
+    arguments.push_back(tensorOf(input).getElementType());
   return expectScalarRegion(*this, getComputation(), arguments,
                             {getType().getElementType()}, "the computation");
 }
