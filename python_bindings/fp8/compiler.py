@@ -142,8 +142,8 @@ def compile(
         group.gather()  # the other ranks find rank 0's result in the cache
     program = program or recompile()
     with compilations.running():
-        package = program.load()
-    functions = state.Functions(package, group)
+        loaded = program.load()
+    functions = state.Functions(loaded, group)
     if evaluate is not None:
         _expect_loss(functions.package.function("eval"))
     if made is None:
