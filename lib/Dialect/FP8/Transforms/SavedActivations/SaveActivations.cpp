@@ -98,7 +98,7 @@ private:
 bool Saver::isRestoredFromBlocks(Value value) {
   Value repeated = getRepeated(value);
   return stored.isInBlocks(value) &&
-         saved.contains(repeated ? repeated : value);
+         (saved.contains(value) || (repeated && saved.contains(repeated)));
 }
 
 /// Whether `operand` of the op that computes `result` is available in the
