@@ -80,18 +80,8 @@ LogicalResult stablehlo::expectScalarRegion(Operation *op, Region &region,
                           block.getArgument(i).getType(),
                           "argument " + Twine(i) + " of " + what)))
       return failure();
-  FailureOr<ReturnOp> ret = expectReturn(op, region, what);
-  if (failed(ret))
-    return failure();
-  if (failed(expectSize(op, results.size(), ret->getNumOperands(),
-                        "values returned by " + what)))
-    return failure();
-  for (auto [i, expected] : llvm::enumerate(results))
-    if (failed(expectType(op, getScalarType(expected),
-                          ret->getOperand(i).getType(),
-                          "value " + Twine(i) + " returned by " + what)))
-      return failure();
-  return success();
+  SmallVector<Type> scalars = llvm::map_to_vector(results, getScalarType);
+  return expectRegionResults(op, region, scalars, what);
 }
 
 LogicalResult stablehlo::expectReducer(Operation *op, Region &region,

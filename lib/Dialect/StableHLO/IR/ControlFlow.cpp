@@ -9,13 +9,22 @@
 using namespace mlir;
 using namespace mlir::stablehlo;
 
+/// Checks that the results have the types of the operands.
+static LogicalResult expectTypesOfOperands(Operation *op) {
+  if (failed(
+          expectSize(op, op->getNumOperands(), op->getNumResults(), "results")))
+    return failure();
+  for (auto [operand, result] :
+       llvm::zip(op->getOperandTypes(), op->getResultTypes()))
+    if (failed(expectType(op, operand, result, "a result")))
+      return failure();
+  return success();
+}
+
 LogicalResult WhileOp::verifyRegions() {
   // while_c3
-  if (failed(expectSize(*this, getNumOperands(), getNumResults(), "results")))
+  if (failed(expectTypesOfOperands(*this)))
     return failure();
-  for (auto [operand, result] : llvm::zip(getOperandTypes(), getResultTypes()))
-    if (failed(expectType(*this, operand, result, "a result")))
-      return failure();
   for (Region *region : {&getCond(), &getBody()}) {
     StringRef what = region == &getCond() ? "the condition" : "the body";
     if (failed(expectSize(*this, getNumOperands(), region->getNumArguments(),
@@ -82,12 +91,7 @@ LogicalResult CaseOp::verifyRegions() {
 
 LogicalResult OptimizationBarrierOp::verify() {
   // optimization_barrier_c1
-  if (failed(expectSize(*this, getNumOperands(), getNumResults(), "results")))
-    return failure();
-  for (auto [operand, result] : llvm::zip(getOperandTypes(), getResultTypes()))
-    if (failed(expectType(*this, operand, result, "a result")))
-      return failure();
-  return success();
+  return expectTypesOfOperands(*this);
 }
 
 LogicalResult CompositeOp::verifySymbolUses(SymbolTableCollection &symbols) {

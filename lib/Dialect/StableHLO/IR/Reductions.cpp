@@ -35,6 +35,16 @@ static LogicalResult verifyReduction(Operation *op, ValueRange inputs,
   return success();
 }
 
+/// Checks that the results have this shape and the inputs' element types.
+static LogicalResult expectReduced(Operation *op, ValueRange inputs,
+                                   ArrayRef<int64_t> shape) {
+  for (auto [input, result] : llvm::zip(inputs, op->getResults()))
+    if (failed(expectType(op, tensorOf(input).clone(shape), result.getType(),
+                          "a result")))
+      return failure();
+  return success();
+}
+
 LogicalResult ReduceOp::verify() {
   // reduce_c1, reduce_c2, reduce_c3
   if (failed(verifyReduction(*this, getInputs(), getInitValues())))
@@ -51,13 +61,7 @@ LogicalResult ReduceOp::verify() {
   for (int64_t i = 0; i < first.getRank(); ++i)
     if (!llvm::is_contained(dims, i))
       shape.push_back(first.getDimSize(i));
-  for (auto [input, result] : llvm::zip(getInputs(), getResults()))
-    if (failed(expectType(
-            *this,
-            RankedTensorType::get(shape, tensorOf(input).getElementType()),
-            result.getType(), "a result")))
-      return failure();
-  return success();
+  return expectReduced(*this, getInputs(), shape);
 }
 
 LogicalResult ReduceOp::verifyRegions() {
@@ -81,13 +85,7 @@ LogicalResult ReduceWindowOp::verify() {
     return failure();
   // reduce_window_c15, reduce_window_c16
   SmallVector<int64_t> shape = getWindowedShape(first.getShape(), *spec);
-  for (auto [input, result] : llvm::zip(getInputs(), getResults()))
-    if (failed(expectType(
-            *this,
-            RankedTensorType::get(shape, tensorOf(input).getElementType()),
-            result.getType(), "a result")))
-      return failure();
-  return success();
+  return expectReduced(*this, getInputs(), shape);
 }
 
 LogicalResult ReduceWindowOp::verifyRegions() {
