@@ -201,11 +201,6 @@ bool Analyzer::matchWgradByGradient(unsigned index, bool activationIsLhs) {
   return false;
 }
 
-/// Whether `shape` has all of `part`'s sizes; both are in ascending order.
-static bool containsSizes(ArrayRef<int64_t> shape, ArrayRef<int64_t> part) {
-  return llvm::includes(shape, part);
-}
-
 /// Explains a dot that computes the weight gradient of a layer for each of
 /// several examples or losses (`vmap` of a gradient, as in DP-SGD; in the loop
 /// of a neural differential equation): it reads the layer's output gradient, or
@@ -229,7 +224,7 @@ bool Analyzer::explainWgradOfEach(unsigned index, bool activationIsLhs) {
                activationIsLhs ? dot.getRhs() : dot.getLhs(), dot));
   SmallVector<int64_t> shape = getSortedShape(dot->getResult(0));
   auto isOfEach = [&](const Layer &layer) {
-    if (!containsSizes(shape, getSorted(layer.weightShape)))
+    if (!llvm::includes(shape, getSorted(layer.weightShape)))
       return false;
     if (llvm::is_contained(layer.gradients, gradient))
       return !dims.batching.empty() || layer.activation == activation;

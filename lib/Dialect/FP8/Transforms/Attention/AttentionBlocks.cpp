@@ -12,6 +12,7 @@
 #include "fp8/Dialect/StableHLO/IR/Reductions.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -115,14 +116,6 @@ SmallVector<RoundedOperand> fp8::findRoundedOperands(func::FuncOp function) {
 /// A value that attention dots read, and the tile in which they do.
 using TiledValue = std::pair<Value, SmallVector<int64_t>>;
 
-static SmallVector<int64_t> getTileBefore(stablehlo::TransposeOp transpose,
-                                          ArrayRef<int64_t> tile) {
-  SmallVector<int64_t> before(tile.size());
-  for (auto [place, dim] : llvm::enumerate(transpose.getPermutation()))
-    before[dim] = tile[place];
-  return before;
-}
-
 /// The scale of repeated elements is that of the elements.
 static SmallVector<int64_t> getTileBefore(stablehlo::BroadcastInDimOp spread,
                                           ArrayRef<int64_t> tile) {
@@ -165,7 +158,8 @@ getTileBefore(stablehlo::ReshapeOp reshape, ArrayRef<int64_t> tile) {
 static std::optional<SmallVector<int64_t>>
 getTileOfOperand(Operation *op, ArrayRef<int64_t> tile) {
   if (auto transpose = dyn_cast_or_null<stablehlo::TransposeOp>(op))
-    return getTileBefore(transpose, tile);
+    return applyPermutation(
+        tile, invertPermutationVector(transpose.getPermutation()));
   if (auto spread = dyn_cast_or_null<stablehlo::BroadcastInDimOp>(op))
     return getTileBefore(spread, tile);
   if (auto reshape = dyn_cast_or_null<stablehlo::ReshapeOp>(op))

@@ -17,6 +17,11 @@ int64_t fp8::numElements(Value value) {
   return type ? type.getNumElements() : 0;
 }
 
+bool fp8::keepsElements(Operation *op) {
+  return isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
+             stablehlo::TransposeOp>(op);
+}
+
 bool fp8::comparesEqual(Operation *op) {
   auto compare = dyn_cast<stablehlo::CompareOp>(op);
   return compare &&
@@ -45,9 +50,7 @@ static bool dependsOnRounding(Operation *op) {
 bool fp8::isRecomputable(Operation *op) {
   return op->getNumResults() == 1 && isMemoryEffectFree(op) &&
          !dependsOnRounding(op) &&
-         (stablehlo::worksByElement(op) ||
-          isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
-              stablehlo::TransposeOp>(op));
+         (stablehlo::worksByElement(op) || keepsElements(op));
 }
 
 unsigned fp8::countRecomputedOps(Value value, DenseMap<Value, unsigned> &counts,

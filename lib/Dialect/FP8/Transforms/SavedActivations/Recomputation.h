@@ -17,6 +17,10 @@ constexpr unsigned kMaxRecomputed = 24;
 /// Returns the number of elements of a tensor; 0 of other values.
 int64_t numElements(Value value);
 
+/// Whether an op's result has the elements of its operand, in another layout or
+/// repeated.
+bool keepsElements(Operation *op);
+
 /// Whether an op compares two floats for equality, such as a maximum with an
 /// operand of it. If one of them were rounded, or recomputed from a rounded
 /// value, they would never be equal.

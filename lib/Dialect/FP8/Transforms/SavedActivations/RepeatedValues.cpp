@@ -19,11 +19,6 @@ using stablehlo::DynamicSliceOp;
 using stablehlo::DynamicUpdateSliceOp;
 using stablehlo::WhileOp;
 
-bool fp8::keepsElements(Operation *op) {
-  return isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
-             stablehlo::TransposeOp>(op);
-}
-
 /// Returns the operand of the op that changes the layout of `value`; null if
 /// there is none.
 static Value getSource(Value value) {

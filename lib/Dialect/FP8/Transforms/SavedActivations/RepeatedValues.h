@@ -8,10 +8,6 @@
 namespace mlir {
 namespace fp8 {
 
-/// Whether an op's result has the elements of its operand, in another layout or
-/// repeated.
-bool keepsElements(Operation *op);
-
 /// Returns what `value` repeats, as keys are repeated for a group of queries:
 /// a computed value of at most half as many elements, of which broadcasts and
 /// changes of layout make `value`. Null if there is none.

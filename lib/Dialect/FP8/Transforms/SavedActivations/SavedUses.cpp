@@ -93,9 +93,7 @@ bool fp8::collectStackWrites(OpOperand &use, const LinearLayers &layers,
   Operation *user = use.getOwner();
   if (!user->getParentOfType<stablehlo::WhileOp>() ||
       user->getNumResults() != 1 || layers.isForward(user) ||
-      !(stablehlo::worksByElement(user) ||
-        isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
-            stablehlo::TransposeOp>(user)))
+      !(stablehlo::worksByElement(user) || keepsElements(user)))
     return false;
   bool found = false;
   for (OpOperand &next : user->getUses())

@@ -65,9 +65,8 @@ static bool isNarrowing(Operation *op) {
 static bool isMovable(Operation *op) {
   return !op->use_empty() && isMemoryEffectFree(op) && !isNarrowing(op) &&
          !comparesEqual(op) &&
-         (stablehlo::worksByElement(op) ||
-          isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
-              stablehlo::TransposeOp, DequantizeOp>(op));
+         (stablehlo::worksByElement(op) || keepsElements(op) ||
+          isa<DequantizeOp>(op));
 }
 
 /// Returns the first op of the block that reads a result of `op`, itself or in

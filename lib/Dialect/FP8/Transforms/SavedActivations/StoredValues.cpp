@@ -5,7 +5,6 @@
 #include "../Quantize/Quantizer.h"
 #include "Recomputation.h"
 #include "RelatedValues.h"
-#include "RepeatedValues.h"
 #include "SavedUses.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -38,6 +37,16 @@ StoredValues::StoredValues(func::FuncOp function, const LinearLayers &layers,
     findBlocks(function, layers);
 }
 
+/// Whether `isReader` is true for an op, or for all ops that read what it
+/// repeats.
+static bool isOrFeeds(Operation *op,
+                      llvm::function_ref<bool(Operation *)> isReader) {
+  return isReader(op) || (isa<stablehlo::BroadcastInDimOp>(op) &&
+                          feedsOnly(op->getResult(0), [&](Operation *next) {
+                            return isOrFeeds(next, isReader);
+                          }));
+}
+
 void StoredValues::findBlocks(func::FuncOp function,
                               const LinearLayers &layers) {
   SmallVector<RoundedOperand> operands = findRoundedOperands(function);
@@ -45,10 +54,11 @@ void StoredValues::findBlocks(func::FuncOp function,
   for (const RoundedOperand &operand : operands)
     dots.insert(operand.use->getOwner());
   // The forward pass reads values as they are.
-  std::function<bool(Operation *)> readsBlocks = [&](Operation *op) {
-    if (isa<stablehlo::BroadcastInDimOp>(op))
-      return feedsOnly(op->getResult(0), readsBlocks);
-    return dots.contains(op) || (layers.isForward(op) && !keepsElements(op));
+  auto readsBlocks = [&](Operation *op) {
+    return isOrFeeds(op, [&](Operation *reader) {
+      return dots.contains(reader) ||
+             (layers.isForward(reader) && !keepsElements(reader));
+    });
   };
   for (auto &[value, tile] : findValuesInBlocks(operands))
     if (feedsOnly(value, readsBlocks))
@@ -58,12 +68,10 @@ void StoredValues::findBlocks(func::FuncOp function,
 void StoredValues::addUse(Value value, OpOperand &use) {
   if (isAddedToScores(use))
     exact.insert(value);
-  std::function<bool(Operation *)> isDot = [&](Operation *op) {
-    return isa<stablehlo::DotGeneralOp>(op) ||
-           (isa<stablehlo::BroadcastInDimOp>(op) &&
-            feedsOnly(op->getResult(0), isDot));
+  auto readsOperand = [](Operation *op) {
+    return isOrFeeds(op, llvm::IsaPred<stablehlo::DotGeneralOp>);
   };
-  if (!feedsOnly(use, isDot))
+  if (!feedsOnly(use, readsOperand))
     ofOthers.insert(value);
 }
 
