@@ -121,6 +121,7 @@ class Trainer:
         self.step, self.out = step, pathlib.Path(out)
         self._group, self._is_first = step._group, step._is_first()
         self._signals = 0  # in a group: the number of signals received
+        self._ended_by = None  # without a group: the signal that ends the program
         self.checkpoint_every, self.keep_checkpoints = arrays.count("checkpoint_every", checkpoint_every), arrays.count("keep_checkpoints", keep_checkpoints)
         self.trace_every, self.evaluate_every = arrays.count("trace_every", trace_every), arrays.count("evaluate_every", evaluate_every)
         functions = step._functions
@@ -308,9 +309,10 @@ class Trainer:
         def ended(number, frame):
             # A terminal that is closed may say so twice.
             signal.signal(number, signal.SIG_IGN if number == signal.SIGHUP else signal.SIG_DFL)
+            self._ended_by = number
             raise SystemExit(128 + number)
 
-        self._signals = 0
+        self._signals, self._ended_by = 0, None
         if self._group is None:
             defaults = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
             before = {number: signal.signal(number, ended) for number in defaults}
@@ -323,6 +325,9 @@ class Trainer:
                 signal.signal(number, handler)
 
     def _stop_if_told(self, state):
+        # Python ignores what a handler raises within a finalizer or a callback of the garbage collector, of which JAX has one.
+        if self._ended_by is not None:
+            raise SystemExit(128 + self._ended_by)
         if self._group is not None and self._group._any(self._signals):
             self._checkpoint(state)
             self._raise(KeyboardInterrupt())

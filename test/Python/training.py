@@ -1,6 +1,7 @@
 """fp8.Trainer: logs, checkpoints, resuming, and what ends a run early."""
 
 import csv
+import gc
 import io
 import json
 import os
@@ -248,6 +249,27 @@ class Training(unittest.TestCase):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.trainer(self.folder / "nohup").fit(self.state, ending(signal.SIGHUP), 9)
         self.assertEqual(signal.getsignal(signal.SIGTERM), before[signal.SIGTERM])
+
+    def test_signals_within_callbacks_of_the_garbage_collector(self):
+        """Python ignores what their handlers raise there; the run ends after the step."""
+
+        def collected(*_):
+            gc.callbacks.remove(collected)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        def ending():
+            yield from batches(3)
+            gc.callbacks.append(collected)
+            gc.collect()
+            yield from batches()
+
+        self.addCleanup(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, signal.SIG_DFL))
+        with unittest.mock.patch("sys.unraisablehook") as ignored, self.assertRaises(SystemExit) as ended:
+            self.trainer().fit(self.state, ending(), 9)
+        self.assertIs(ignored.call_args.args[0].exc_type, SystemExit)
+        self.assertEqual(ended.exception.code, 128 + signal.SIGTERM)
+        self.assertEqual(len(self.lines()), 4)
+        self.assertTrue((self.out / "checkpoint-4.safetensors").exists())
 
     def test_ctrl_c_during_an_evaluation(self):
         evaluated = fp8.compile(steps.tupled, self.state, steps.batch(), recipe="none", evaluate=lambda state, batch: steps.tupled(state, batch)[1])
