@@ -5,7 +5,7 @@
 //
 //   for k0 in K by kc:                      sums over blocks go through memory
 //     pack A[m, k0:k0+kc]                   decoded; or read where it lies
-//     for j in N by NR:
+//     for j in N by NR:                     or by two such panels
 //       pack B[k0:k0+kc, j:j+NR] as [k][NR] decoded, columns padded with zeros
 //       for i in M by MR:
 //         for k in kc: MR x NR accumulators in registers
@@ -181,8 +181,24 @@ void Emitter::block(Places places, Value k0, Value kEnd, int64_t extent) {
   int64_t step = plan.pack * plan.stepLanes();
   block.steps = div(add(kEnd, step - 1), step);
 
-  forParts(plan.n, plan.panelColumns(),
-           [&](Value j, int64_t columns) { panel(block, j, columns); });
+  forParts(plan.n, plan.groupColumns(),
+           [&](Value j, int64_t columns) { group(block, j, columns); });
+}
+
+void Emitter::group(const KBlock &block, Value j, int64_t columns) {
+  unsigned rhs = plan.operand[1];
+  if (plan.packRhs)
+    packRhs(block, at(block.places.data[rhs], j, plan.n.strides[rhs]), columns);
+  Ref next;
+  if (plan.packRhs && plan.n.size > plan.groupColumns())
+    next = at(block.places.data[rhs], add(j, columns), plan.n.strides[rhs]);
+  int64_t wide = plan.panelColumns(), whole = llvm::alignDown(columns, wide);
+  auto emit = [&](Value inGroup, int64_t width) {
+    panel(block, add(j, inGroup), inGroup, width, next, columns);
+  };
+  forLoop(0, whole, wide, [&](Value inGroup) { emit(inGroup, wide); });
+  if (whole < columns)
+    emit(cst(whole), columns - whole);
 }
 
 void Emitter::placeLhs(const KBlock &block, Value i, RegisterTile &tile) {
@@ -210,21 +226,20 @@ void Emitter::placeLhs(const KBlock &block, Value i, RegisterTile &tile) {
   }
 }
 
-void Emitter::panel(const KBlock &block, Value j, int64_t columns) {
+void Emitter::panel(const KBlock &block, Value j, Value inGroup,
+                    int64_t columns, Ref next, int64_t nextColumns) {
   unsigned lhs = plan.operand[0], rhs = plan.operand[1];
   RegisterTile tile;
   tile.rhs = at(block.places.data[rhs], j, plan.n.strides[rhs]);
   tile.rhsK = plan.k.strides[rhs];
   if (plan.packRhs) {
-    packRhsPanel(tile.rhs, block.kEnd, columns);
-    tile.rhs = rhsPanel;
+    tile.rhs = at(rhsPanel, inGroup, plan.rhsLanes());
     tile.rhsK = llvm::alignTo(columns, plan.lanes);
-    clearRhsEnd(block, tile.rhsK);
   }
   tile.columns = columns;
   tile.steps = block.steps;
-  bool isOnly = plan.n.size <= plan.panelColumns();
-  Ref next = at(block.places.data[rhs], add(j, columns), plan.n.strides[rhs]);
+  int64_t tiles = llvm::divideCeil(plan.m.size, plan.rows);
+  Value before = mul(div(inGroup, plan.panelColumns()), tiles);
   Ref outColumn = at(block.places.data[2], j, plan.n.strides[2]);
   forParts(plan.m, plan.rows, [&](Value i, int64_t count) {
     tile.rows = count;
@@ -234,8 +249,9 @@ void Emitter::panel(const KBlock &block, Value j, int64_t columns) {
     if (plan.scaled[rhs])
       tile.scales[1] = at(scaleLines[1], j, 1);
     placeLhs(block, i, tile);
-    if (plan.packRhs && !isOnly)
-      prefetchRhsPart(next, i, block.kEnd, columns);
+    if (next.memref)
+      prefetchRhsPart(next, add(div(i, plan.rows), before), tiles * plan.panels,
+                      block.kEnd, nextColumns);
     registerTile(tile);
   });
 }

@@ -72,8 +72,14 @@ private:
   /// Emits the block of k from k0 to k0 + kEnd. `extent` is a static number
   /// with the same remainders as kEnd.
   void block(Places places, Value k0, Value kEnd, int64_t extent);
-  /// Emits all rows of some columns of a block.
-  void panel(const KBlock &block, Value j, int64_t columns);
+  /// Emits all rows of the columns of a block whose panels are packed together,
+  /// from `j` on.
+  void group(const KBlock &block, Value j, int64_t columns);
+  /// Emits all rows of one of these panels, whose columns begin at `j`, and
+  /// `inGroup` columns behind those of the group. `next` is the next group in
+  /// the rhs if there may be one to pack.
+  void panel(const KBlock &block, Value j, Value inGroup, int64_t columns,
+             Ref next, int64_t nextColumns);
   /// Points a register tile at its rows of the lhs.
   void placeLhs(const KBlock &block, Value i, RegisterTile &tile);
 
@@ -88,15 +94,20 @@ private:
   Ref placeInRhs(Value j, Value lane, int64_t width);
   void packRows(Ref source, Value kEnd);
   void packLhsPanels(Ref source, Value kEnd);
+  /// Packs the panels of a group, which begins at `source`.
+  void packRhs(const KBlock &block, Ref source, int64_t columns);
   void packRhsPanel(Ref source, Value kEnd, int64_t columns);
-  /// Prefetches the part of the panel at `source` that falls to the register
-  /// tile of row `i`, so that packing it will not wait for memory.
-  void prefetchRhsPart(Ref source, Value i, Value kEnd, int64_t columns);
+  /// Packs panels whose columns are adjacent in memory.
+  void packRhsLines(Ref source, Value kEnd, int64_t columns);
+  /// Prefetches a part of the group at `source`, so that packing it will not
+  /// wait for memory: each register tile has one of `parts`.
+  void prefetchRhsPart(Ref source, Value part, int64_t parts, Value kEnd,
+                       int64_t columns);
   /// Packs lines of adjacent elements: for each k, `count` elements from source
-  /// + k * stride, in whole vectors. `place` returns where those from an
-  /// element and a lane on go.
+  /// + k * stride, in whole vectors, `most` elements at a time. `place` returns
+  /// where those from an element and a lane on go.
   void packLines(Ref source, int64_t stride, Value kEnd, int64_t count,
-                 function_ref<Ref(int64_t, Value)> place);
+                 int64_t most, function_ref<Ref(int64_t, Value)> place);
   void packScalars(Ref source, Dim line, unsigned operand, Value kEnd,
                    function_ref<Ref(Value, Value)> place);
   Value loadScalar(Ref ref);

@@ -11,8 +11,8 @@
 
 namespace mlir::fp8::contraction {
 
-/// The bytes of a cache line.
-constexpr int64_t kLineBytes = 64;
+/// The bytes of a cache line, and of a page.
+constexpr int64_t kLineBytes = 64, kPageBytes = 4096;
 
 /// The cache that a line is brought into, by the locality of `llvm.prefetch`.
 enum class Cache { L2 = 2, L1 = 3 };

@@ -39,7 +39,7 @@ Ref Emitter::placeInRhs(Value j, Value lane, int64_t width) {
 }
 
 void Emitter::packLines(Ref source, int64_t stride, Value kEnd, int64_t count,
-                        function_ref<Ref(int64_t, Value)> place) {
+                        int64_t most, function_ref<Ref(int64_t, Value)> place) {
   // Pack whole vectors at once, so that decoding works on wide ones.
   forSteps(kEnd, [&](Value k, bool hasSecond) {
     Ref from = at(source, k, stride);
@@ -54,8 +54,10 @@ void Emitter::packLines(Ref source, int64_t stride, Value kEnd, int64_t count,
       for (int64_t i = 0; i < width; i += plan.lanes)
         store(slice(x, i, plan.lanes), place(j + i, lane), plan.lanes);
     };
-    if (full)
-      piece(0, full, full);
+    for (int64_t j = 0; j < full; j += most) {
+      int64_t width = std::min(most, full - j);
+      piece(j, width, width);
+    }
     if (count > full)
       piece(full, count - full, plan.lanes);
   });
@@ -166,7 +168,7 @@ void Emitter::packLhsPanels(Ref source, Value kEnd) {
     // A line's last vector overlaps the next line, which is written later.
     Ref panel = at(lhsPanel, i, plan.packedK());
     packLines(at(source, i, plan.m.strides[lhs]), plan.k.strides[lhs], kEnd,
-              count, [&](int64_t row, Value lane) {
+              count, /*most=*/count, [&](int64_t row, Value lane) {
                 return at(at(panel, lane, count), row);
               });
   });
@@ -222,13 +224,29 @@ void Emitter::packSquares(Ref source, Value j, int64_t columns, int64_t width,
   });
 }
 
+void Emitter::packRhs(const KBlock &block, Ref source, int64_t columns) {
+  if (plan.n.strides[plan.operand[1]] == 1 || columns == 1)
+    packRhsLines(source, block.kEnd, columns);
+  else
+    packRhsPanel(source, block.kEnd, columns);
+  clearRhsEnd(block, llvm::alignTo(columns, plan.lanes));
+}
+
+void Emitter::packRhsLines(Ref source, Value kEnd, int64_t columns) {
+  int64_t most = plan.panelColumns();
+  packLines(source, plan.k.strides[plan.operand[1]], kEnd, columns, most,
+            [&](int64_t j, Value lane) {
+              int64_t panel = llvm::alignDown(j, most);
+              int64_t width =
+                  llvm::alignTo(std::min(columns - panel, most), plan.lanes);
+              return at(placeInRhs(cst(j - panel), lane, width),
+                        panel * plan.rhsLanes());
+            });
+}
+
 void Emitter::packRhsPanel(Ref source, Value kEnd, int64_t columns) {
   unsigned rhs = plan.operand[1];
   int64_t width = llvm::alignTo(columns, plan.lanes);
-  if (plan.n.strides[rhs] == 1 || columns == 1)
-    return packLines(
-        source, plan.k.strides[rhs], kEnd, columns,
-        [&](int64_t j, Value lane) { return placeInRhs(cst(j), lane, width); });
   Dim line = plan.n;
   line.size = columns;
   line.isOpen = false;
@@ -247,7 +265,7 @@ void Emitter::packRhsPanel(Ref source, Value kEnd, int64_t columns) {
   });
 }
 
-void Emitter::prefetchRhsPart(Ref source, Value i, Value kEnd,
+void Emitter::prefetchRhsPart(Ref source, Value part, int64_t parts, Value kEnd,
                               int64_t columns) {
   int64_t n = plan.n.strides[plan.operand[1]];
   int64_t k = plan.k.strides[plan.operand[1]];
@@ -255,11 +273,10 @@ void Emitter::prefetchRhsPart(Ref source, Value i, Value kEnd,
     return;
   auto type = cast<MemRefType>(source.memref.getType());
   int64_t perLine = kLineBytes * 8 / type.getElementTypeBitWidth();
-  // Each register tile prefetches some of the panel's rows, or of its columns
-  // if those are contiguous.
-  int64_t parts = llvm::divideCeil(plan.m.size, plan.rows);
+  // A part has some of the group's rows, or of its columns if those are
+  // contiguous.
   int64_t each = llvm::divideCeil(n == 1 ? plan.kc : columns, parts);
-  Value from = mul(div(i, plan.rows), each);
+  Value from = mul(part, each);
   Value to = arith::MinUIOp::create(b, loc, add(from, each),
                                     n == 1 ? kEnd : cst(columns));
   forLoop(from, to, 1, [&](Value row) {

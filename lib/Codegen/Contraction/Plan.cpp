@@ -187,6 +187,20 @@ static void chooseLhsForm(Type lhsType, Plan &plan) {
   plan.lhsSize = llvm::alignTo(plan.lhsSize, 16);
 }
 
+/// Decides how many panels of the rhs are packed together. Rows that are a
+/// multiple of half a page apart share few sets of the first-level cache, so
+/// that it has room for the lines of few rows at a time. Packing two panels
+/// reads more of each row (on Zen 4 it takes 4 % less of a dot of 2048 by 2048
+/// by 2048).
+static void choosePanels(Type rhsType, Plan &plan) {
+  unsigned rhs = plan.operand[1];
+  int64_t rowBits = plan.k.strides[rhs] * rhsType.getIntOrFloatBitWidth();
+  if (plan.packRhs && !plan.inTiles && !plan.n.isOpen &&
+      plan.n.strides[rhs] == 1 && rowBits % (8 * kPageBytes / 2) == 0 &&
+      plan.n.size > plan.panelColumns())
+    plan.panels = 2;
+}
+
 /// Decides whether the rhs is packed, and computes the scratch sizes.
 static void chooseScratch(Type rhsType, const TargetInfo &target, Plan &plan) {
   unsigned lhs = plan.operand[0], rhs = plan.operand[1];
@@ -196,10 +210,9 @@ static void chooseScratch(Type rhsType, const TargetInfo &target, Plan &plan) {
   plan.packRhs =
       !(rhsType.isF32() && plan.n.strides[rhs] == 1 &&
         plan.n.size % plan.lanes == 0 && (blocksOfRows <= 3 || isPanel));
+  choosePanels(rhsType, plan);
   if (plan.packRhs)
-    plan.rhsSize = llvm::alignTo(
-        llvm::alignTo(plan.packedK(), plan.stepLanes()) * plan.panelColumns(),
-        16);
+    plan.rhsSize = llvm::alignTo(plan.rhsLanes() * plan.groupColumns(), 16);
   if (plan.storeThroughScratch)
     plan.tileSize = (plan.inTiles ? 1 : plan.rows) * plan.panelColumns();
   // A whole vector may be read at the last scale.

@@ -50,6 +50,8 @@ struct Plan {
   int64_t pack = 1;
   LhsForm lhs = LhsForm::Direct;
   bool packRhs = true;
+  /// How many panels of the rhs are packed together.
+  int64_t panels = 1;
   /// Whether sums are in the tile registers of AMX.
   bool inTiles = false;
   /// Whether the result has no unit stride, so that it is stored through a
@@ -67,9 +69,12 @@ struct Plan {
                 sumsSize + configurationSize + registersSize);
   }
   int64_t panelColumns() const { return columns * lanes; }
+  int64_t groupColumns() const { return panels * panelColumns(); }
   int64_t packedK() const { return llvm::divideCeil(kc, pack); }
   /// Returns the lanes along k that one step multiplies.
   int64_t stepLanes() const { return inTiles ? kTileRows : 1; }
+  /// Returns the lanes along k of a packed column.
+  int64_t rhsLanes() const { return llvm::alignTo(packedK(), stepLanes()); }
   /// Returns the stride between the rows of a lhs packed as [m][k], which is
   /// not a power of two.
   int64_t lhsRowStride() const {

@@ -149,3 +149,30 @@ func.func @sum_of_squares_minus(%a: memref<8x8xf32>, %b: memref<8x8xf32>, %c: me
   }
   return
 }
+
+// -----
+
+#a = affine_map<(d0, d1, d2) -> (d0, d2)>
+#b = affine_map<(d0, d1, d2) -> (d2, d1)>
+#c = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// Rows of the rhs that are half a page apart: two panels are packed together,
+// and the loops over the panels of a group and their rows follow.
+
+// CHECK-LABEL: func.func @pages
+// CHECK-COUNT-2: vector.load {{.*}} : memref<131072xf8E4M3FN>, vector<32xf8E4M3FN>
+// CHECK-NOT:     vector.load {{.*}} : memref<131072xf8E4M3FN>
+// CHECK:         %{{.+}}:28 = scf.for
+// CHECK-NOT:     vector.load {{.*}} : memref<131072xf8E4M3FN>
+func.func @pages(%a: memref<96x64xf8E4M3FN>, %b: memref<64x2048xf8E4M3FN>, %c: memref<96x2048xf32>) {
+  linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %b : memref<96x64xf8E4M3FN>, memref<64x2048xf8E4M3FN>) outs(%c : memref<96x2048xf32>) {
+  ^bb0(%x: f8E4M3FN, %y: f8E4M3FN, %z: f32):
+    %0 = arith.extf %x : f8E4M3FN to f32
+    %1 = arith.extf %y : f8E4M3FN to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %z, %2 : f32
+    linalg.yield %3 : f32
+  }
+  return
+}

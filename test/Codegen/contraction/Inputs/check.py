@@ -281,6 +281,10 @@ def test_cases():
     cases.append(Case("outer", "m", "n", "mn", ("f32", "f32"), m=13, n=37))
     cases.append(Case("inner", "k", "k", "", ("f32", "f8E4M3FN"), k=300))
     cases.append(Case("mv", "mk", "k", "m", f8, m=45, k=300))
+    # Rows of the rhs that are half a page or a page apart, of which two panels are packed together.
+    for types, n in (("f32", "f32"), 512), (("bf16", "bf16"), 1024), (f8, 2048), (("f32", "f8E4M3FN"), 4096):
+        cases.append(Case(f"pages_{types[0]}_{types[1]}", "mk", "kn", "mn", types, m=40, n=n, k=37))
+    cases.append(Case("pages_blocks", "mk", "kn", "mn", f8, ({"k": 128, "m": 1}, {"k": 128, "n": 128}), m=40, n=2048, k=300))
     # Scales in blocks along k, on either side, in every layout; partial ones.
     blocks = {"k": 128, "m": 1}, {"k": 128, "n": 128}
     for i, (lhs, rhs) in enumerate(itertools.product(["mk", "km"], ["kn", "nk"])):
