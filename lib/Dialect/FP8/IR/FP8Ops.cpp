@@ -6,6 +6,8 @@
 #include "Integers.h"
 #include "Tile.h"
 
+#include "fp8/Support/Shapes.h"
+
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SmallBitVector.h"
@@ -397,8 +399,6 @@ struct Run {
 static LogicalResult addOuter(Run &run, int64_t size, int64_t tile) {
   if (tile == ScaledType::kWhole || tile > size)
     tile = size;
-  if (size == 1)
-    return success();
   if (run.tile >= run.size) // One scale for all inner elements.
     run.tile = run.size * tile;
   else if (tile != 1 || run.size % run.tile != 0)
@@ -407,39 +407,26 @@ static LogicalResult addOuter(Run &run, int64_t size, int64_t tile) {
   return success();
 }
 
+/// Merges some dimensions of a type into one.
+static FailureOr<Run> mergeDims(ScaledType type, ArrayRef<int64_t> dims) {
+  Run run;
+  for (int64_t dim : llvm::reverse(dims))
+    if (failed(addOuter(run, type.getShape()[dim], type.getTile()[dim])))
+      return failure();
+  return run;
+}
+
 /// Whether every element has the same scale under both types, one of which is a
 /// reshape of the other.
 static bool haveSameScales(ScaledType a, ScaledType b) {
-  int64_t i = a.getRank(), j = b.getRank();
-  while (i > 0 || j > 0) {
-    // Find the next dimensions of both types, from the innermost outwards, that
-    // have equally many elements.
-    Run left, right;
-    int64_t firstLeft = i, firstRight = j;
-    int64_t leftSize = 1, rightSize = 1;
-    do {
-      if (i > 0 && (leftSize <= rightSize || j == 0))
-        leftSize *= a.getShape()[--i];
-      else
-        rightSize *= b.getShape()[--j];
-    } while (leftSize != rightSize && (i > 0 || j > 0));
-    // An unchanged dimension may have any tile.
-    if (firstLeft - i == 1 && firstRight - j == 1) {
-      int64_t s = a.getTile()[i], t = b.getTile()[j];
-      if (s != t && (a.variesAlong(i) || b.variesAlong(j)))
-        return false;
-      continue;
-    }
-    for (int64_t d = firstLeft; d-- > i;)
-      if (failed(addOuter(left, a.getShape()[d], a.getTile()[d])))
-        return false;
-    for (int64_t d = firstRight; d-- > j;)
-      if (failed(addOuter(right, b.getShape()[d], b.getTile()[d])))
-        return false;
-    if (std::min(left.tile, left.size) != std::min(right.tile, right.size))
-      return false;
-  }
-  return true;
+  return llvm::all_of(matchReshape(a.getShape(), b.getShape()),
+                      [&](const MatchedDims &dims) {
+                        FailureOr<Run> left = mergeDims(a, dims.from);
+                        FailureOr<Run> right = mergeDims(b, dims.to);
+                        return succeeded(left) && succeeded(right) &&
+                               std::min(left->tile, left->size) ==
+                                   std::min(right->tile, right->size);
+                      });
 }
 
 LogicalResult ReshapeOp::verify() {

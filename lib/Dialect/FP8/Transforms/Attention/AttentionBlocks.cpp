@@ -11,6 +11,7 @@
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/IR/Reductions.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
+#include "fp8/Support/Shapes.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/IRMapping.h"
@@ -132,22 +133,10 @@ static std::optional<SmallVector<int64_t>>
 getTileBefore(stablehlo::ReshapeOp reshape, ArrayRef<int64_t> tile) {
   ArrayRef<int64_t> from = shapeOf(reshape.getOperand()), to = shapeOf(reshape);
   SmallVector<int64_t> before(from.size(), 1);
-  // The next dimensions with equally many elements on both sides.
-  for (size_t i = 0, j = 0; i < from.size() || j < to.size();) {
-    SmallVector<size_t> sources, results;
-    int64_t sourceSize = 1, resultSize = 1;
-    do {
-      bool takesSource =
-          i < from.size() && (sourceSize <= resultSize || j == to.size());
-      int64_t size = takesSource ? from[i] : to[j];
-      (takesSource ? sourceSize : resultSize) *= size;
-      if (size != 1)
-        (takesSource ? sources : results).push_back(takesSource ? i : j);
-      ++(takesSource ? i : j);
-    } while (sourceSize != resultSize && (i < from.size() || j < to.size()));
-    if (sources.size() == 1 && results.size() == 1)
-      before[sources[0]] = tile[results[0]];
-    else if (llvm::any_of(results, [&](size_t dim) { return tile[dim] != 1; }))
+  for (const MatchedDims &dims : matchReshape(from, to)) {
+    if (dims.from.size() == 1 && dims.to.size() == 1)
+      before[dims.from[0]] = tile[dims.to[0]];
+    else if (llvm::any_of(dims.to, [&](int64_t dim) { return tile[dim] != 1; }))
       return std::nullopt;
   }
   return before;
