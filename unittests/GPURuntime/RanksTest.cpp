@@ -530,10 +530,10 @@ TEST(NcclFails, Later) {
 }
 
 TEST(NcclFails, WithoutAWord) {
-  Outcome stalled{"NCCL: no answer for 1 s (--rank-timeout, or the timeout of "
+  Outcome stalled{"NCCL: no answer for 5 s (--rank-timeout, or the timeout of "
                   "fp8.Group, has more patience), "
                   "though all ranks are there"};
-  std::vector<Outcome> outcomes = endOfRun(1);
+  std::vector<Outcome> outcomes = endOfRun(5);
   EXPECT_TRUE(outcomes[0] == stalled || outcomes[1] == stalled)
       << outcomes[0][0] << "; " << outcomes[1][0];
 }

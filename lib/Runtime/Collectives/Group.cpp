@@ -183,7 +183,7 @@ void fp8_group::fail(int64_t which, const std::string &message, bool told) {
 
 bool fp8_group::await(const std::function<bool()> &isDone,
                       const std::vector<uint8_t> &pending) {
-  Clock::time_point start = Clock::now();
+  WaitedTime waited;
   double nextLook = 0.5;
   for (int64_t tries = 0; !isDone(); ++tries) {
     if (isCancelled)
@@ -194,7 +194,7 @@ bool fp8_group::await(const std::function<bool()> &isDone,
       continue;
     }
     usleep(tries < 1000 ? 50 : 200);
-    double seconds = secondsSince(start);
+    double seconds = waited.seconds();
     if (seconds < nextLook)
       continue;
     nextLook = seconds + 0.5;
@@ -452,12 +452,12 @@ bool fp8_group::claimFailure() {
                   : 1 + 0.5 * static_cast<double>(std::min<int64_t>(rank(), 3));
   // Only `error` is asked: the buffers of the failed exchange may be gone, and
   // `test` would move bytes to and from them.
-  for (Clock::time_point start = Clock::now(); !isToldElsewhere;) {
+  for (WaitedTime waited; !isToldElsewhere;) {
     int32_t told = 0;
     int64_t which = -1;
     transport.error(transport.state, &which, &told);
     isToldElsewhere = told != 0;
-    if (secondsSince(start) >= patience)
+    if (waited.seconds() >= patience)
       break;
     usleep(10000);
   }

@@ -38,6 +38,12 @@ GPU = ["--target", "nvptx:sm_89", "--gpu-image", "bitcode"]
 NCCL = {"LD_LIBRARY_PATH": f"{driver}/nccl:{driver}", "FP8_EMULATOR_DEVICES": "2", "FP8_GPU_COLLECTIVES": "nccl"}
 
 
+def is_stopped(process):
+    """Returns whether a signal has stopped a process that has not been waited for."""
+    state = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return state == "T"
+
+
 def start(out, files, options, settings, ranks=2):
     """Starts one process for each rank; returns the output and exit status of each."""
     processes = []
@@ -53,9 +59,10 @@ def start(out, files, options, settings, ranks=2):
             processes.append(subprocess.Popen([str(word) for word in command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
         ended = []
         for process in processes:
+            if ended and is_stopped(process):
+                process.kill()
             try:
-                # (A process that was stopped does not end.)
-                output = process.communicate(timeout=10 if ended and ended[0][1] != 0 else 500)[0]
+                output = process.communicate(timeout=500)[0]
             except subprocess.TimeoutExpired:
                 process.kill()
                 output = process.communicate()[0]
@@ -196,7 +203,8 @@ def fails(message, settings, *options):
 
 
 fails("rank 1 of 2: its process has ended", NCCL | {"FP8_EMULATOR_NCCL": "1:kill:5"})
-fails("rank 1 of 2: no answer for 2 s", NCCL | {"FP8_EMULATOR_NCCL": "1:stop:5"}, "--rank-timeout", 2)
+# (A rank that is slow to begin is no failure yet.)
+fails("rank 1 of 2: no answer for 10 s", NCCL | {"FP8_EMULATOR_NCCL": "1:stop:5"}, "--rank-timeout", 10)
 # A file of this name that is not a library hides a real one.
 (folder / "libnccl.so.2").write_text("")
 hidden = NCCL | {"LD_LIBRARY_PATH": f"{folder}:{driver}"}
