@@ -163,7 +163,7 @@ def main():
     parser.add_argument("--tools", required=True, help="folder of fp8-opt and fp8-run")
     parser.add_argument("--seeds", default="0:100", help="N or FROM:TO")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=20)
+    parser.add_argument("--limit", type=float, default=60)
     parser.add_argument("--keep")
     parser.add_argument("--tail", type=int, default=600, help="how many characters to show of a failing case's messages")
     parser.add_argument("--show", action="store_true", help="print the seeds' text")

@@ -2,10 +2,12 @@
 
 import ast
 import pathlib
+import tempfile
 import unittest
 
 import nbclient
 import nbformat
+from traitlets.config import Config
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
@@ -16,7 +18,13 @@ class Quickstart(unittest.TestCase):
         nbformat.validate(notebook)
         code = [cell for cell in notebook.cells if cell.cell_type == "code"]
         self.assertTrue(all(not cell.outputs and cell.execution_count is None for cell in code), "expected a notebook without outputs")
-        nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(EXAMPLES)}}).execute()
+        # The client talks to the kernel by sockets in files, for a port that is free now may be taken when the kernel opens it. What a cell
+        # prints arrives in one part or in several.
+        sockets = self.enterContext(tempfile.TemporaryDirectory())
+        config = Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/kernel"}})
+        patience = {"timeout": 300, "startup_timeout": 300, "iopub_timeout": 300}
+        resources = {"metadata": {"path": str(EXAMPLES)}}
+        nbclient.NotebookClient(notebook, kernel_name="python3", resources=resources, config=config, coalesce_streams=True, **patience).execute()
 
         def outputs(word, kind):
             cell = next(cell for cell in code if word in cell.source)

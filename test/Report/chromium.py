@@ -43,7 +43,11 @@ class Chromium:
 
     def __exit__(self, *_):
         self.process.terminate()
-        self.process.wait(30)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         os.close(self.read)
         os.close(self.write)
         shutil.rmtree(self.profile, ignore_errors=True)
