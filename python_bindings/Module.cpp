@@ -335,6 +335,8 @@ public:
   void run() {
     ranks();
     fp8_status status;
+    // A process that is forked meanwhile has a half-done run.
+    isBroken = true;
     {
       Unlocked others;
       status = fp8_step_run(handle);
@@ -343,7 +345,8 @@ public:
     check(status);
     ++numRuns;
   }
-  /// Returns whether the last run has failed, which leaves a state of no step.
+  /// Returns whether the last run has failed, or is not over, which leaves a
+  /// state of no step.
   bool broken() const { return isBroken; }
   /// Returns how many runs have ended well.
   int64_t runs() const { return numRuns; }

@@ -138,7 +138,11 @@ fp8_status fp8_group_adopt(const fp8_transport *transport,
   });
 }
 
-void fp8_group_destroy(fp8_group *group) { delete group; }
+void fp8_group_destroy(fp8_group *group) {
+  // In a process that was forked it lives on: its thread is not there to end.
+  if (group && !group->isForked())
+    delete group;
+}
 
 int64_t fp8_group_rank(const fp8_group *group) {
   return group ? group->rank() : 0;
@@ -177,7 +181,7 @@ int32_t fp8_group_claim_failure(fp8_group *group) {
 }
 
 void fp8_group_abort(fp8_group *group, const char *message) {
-  if (group)
+  if (group && !group->isForked())
     group->abort(message ? message : "");
 }
 

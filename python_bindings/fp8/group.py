@@ -37,6 +37,7 @@ class Group:
         self._bucket_bytes = _bucket_bytes()
         self._native = _native.Group(os.environ.get("FP8_TRANSPORT"), timeout, self._bucket_bytes)
         self._ended_together = None
+        self._process = os.getpid()
         atexit.register(_leave, weakref.ref(self))
 
     @property
@@ -61,6 +62,8 @@ class Group:
         return self
 
     def __exit__(self, kind, error, trace):
+        if self._process != os.getpid():
+            return  # A process that was forked is no rank.
         if error is None or error is self._ended_together or (isinstance(error, SystemExit) and not error.code):
             self.close()
         else:
@@ -122,7 +125,7 @@ def _bucket_bytes():
 def _leave(reference):
     """Leaves the group at the end of a program that does not use `with`."""
     group = reference()
-    if group is None or group._native.closed:
+    if group is None or group._native.closed or group._process != os.getpid():
         return
     error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
     if error is None:

@@ -1,5 +1,6 @@
 """The training state of a compiled step, which stays in the step's buffers."""
 
+import os
 import threading
 import weakref
 from typing import Any
@@ -78,6 +79,19 @@ class _Lease:
         self.native = native
 
 
+_memories = weakref.WeakSet()
+
+
+def _begin_in_child():
+    """A process that was forked has none of the other threads, which may have held locks and copied inputs."""
+    for memory in _memories:
+        memory.lock = threading.RLock()
+        memory.fed.clear()
+
+
+os.register_at_fork(after_in_child=_begin_in_child)
+
+
 class Memory:
     """The buffers of one training state, and the number of steps that it has taken."""
 
@@ -96,6 +110,7 @@ class Memory:
         self.inputs, self.fed, self.outputs = {}, {}, {}
         self.structures = None  # what the trees of the step's last call are
         self.user = None  # the results of `load` since the last step
+        _memories.add(self)
 
     @property
     def taken(self):
@@ -175,7 +190,10 @@ class Memory:
     def expect_complete(self):
         """Raises RuntimeError if the last step has failed half-way."""
         if self.native.broken:
-            raise RuntimeError("expected the state of a complete step but the last one has failed and left some of the state changed: continue from a saved state")
+            raise RuntimeError(
+                "expected the state of a complete step but the last one has failed, or another thread was taking it when this process was forked, and "
+                "left some of the state changed: continue from a saved state"
+            )
 
     def argument(self, path, owner=None):
         """Returns the buffer of an argument; it lives as long as `owner`, by default the step itself."""

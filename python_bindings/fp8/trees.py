@@ -6,7 +6,9 @@ keys, as in `state['params']['w']`; results begin with `result`. The compiler re
 
 import ast
 import inspect
+import os
 import re
+import sys
 from typing import Any, NamedTuple
 
 from .state import StateArray
@@ -112,9 +114,27 @@ def paths(roots, trees, is_leaf=None):
             yield root + re.sub(r"<flat index (\d+)>", r"\1", jax.tree_util.keystr(path)), leaf
 
 
+_has_no_jax_threads = False
+
+
+def _begin_in_child():
+    """Notes in a process that was forked whether JAX had threads: they are not there, and JAX would wait for them."""
+    global _has_no_jax_threads
+    backends = sys.modules.get("jax._src.xla_bridge")
+    _has_no_jax_threads |= getattr(backends, "backends_are_initialized", lambda: False)()
+
+
+os.register_at_fork(after_in_child=_begin_in_child)
+
+
 def _lower(function, call):
     import jax
 
+    if _has_no_jax_threads:
+        raise RuntimeError(
+            "expected a process of its own to trace a JAX function but got one that was forked after JAX had started, whose threads it lacks: "
+            "start processes by spawn (multiprocessing.get_context('spawn')), or compile before the fork"
+        )
     try:
         # An inner jit may drop unused arguments; this one keeps all.
         return jax.jit(function, keep_unused=True).lower(*call.args, **call.named)

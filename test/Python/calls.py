@@ -7,11 +7,15 @@ import json
 import os
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
+import traceback
 import unittest
+import warnings
 from collections import OrderedDict
 from copy import deepcopy
 
@@ -523,6 +527,76 @@ class State(unittest.TestCase):
             path.write_text(jax.jit(step).lower(jnp.ones((256, 256)), jnp.ones((64, 256))).as_text(debug_info=True))
             ended = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, check=False)
         self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "0\n", ""))
+
+
+class Forks(unittest.TestCase):
+    """A process that was forked lacks all threads but one."""
+
+    def setUp(self):
+        self.enterContext(warnings.catch_warnings())
+        warnings.simplefilter("ignore", RuntimeWarning)  # JAX's about forks
+
+    def expect_in_child(self, call):
+        """Calls a function in a forked process, which is ended after a minute, and expects no error there."""
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            try:
+                call()
+                os._exit(0)
+            finally:
+                traceback.print_exc()
+                os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_a_forked_process(self):
+        state, batch = jax.tree.map(np.asarray, (steps.state(), steps.batch()))
+        step = fp8.compile(steps.tupled, state, batch, threads=3)
+        text = jax.jit(steps.tupled, keep_unused=True).lower(state, batch).as_text(debug_info=True)
+        kept, _ = step(state, batch)
+        want = step(fp8.copy(kept), batch)[1]
+        busy, _ = step(state, batch)
+        memory = busy[0]["up"]._memory
+        running, ended = threading.Event(), threading.Event()
+
+        def train():
+            given = busy
+            while not ended.is_set():
+                given, _ = step(given, batch)
+                running.set()
+
+        def child():
+            self.assertEqual(step(kept, batch)[1], want)
+            with self.assertRaisesRegex(RuntimeError, "another thread was taking it when this process was forked"):
+                np.asarray(busy[0]["up"])
+            self.assertEqual(fp8.compile(text, threads=3)(state, batch)[1]["loss"], step(state, batch)[1]["loss"])
+            with self.assertRaisesRegex(RuntimeError, "expected a process .* but got one that was forked after JAX had started"):
+                fp8.compile(steps.tupled, state, batch)
+
+        thread = threading.Thread(target=train)
+        thread.start()
+        running.wait()
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1000)  # From here to the fork, the thread does not end its step.
+        try:
+            while not memory.native.broken:
+                time.sleep(0)
+            self.expect_in_child(child)
+        finally:
+            sys.setswitchinterval(before)
+            ended.set()
+            thread.join()
+
+    def test_the_last_step_of_a_forked_process(self):
+        step = fp8.compile(steps.tupled, *jax.tree.map(np.asarray, (steps.state(), steps.batch())), threads=3)
+        state = step(steps.state(), steps.batch())[0]
+
+        def child():
+            nonlocal step, state
+            del step, state
+            gc.collect()
+
+        self.expect_in_child(child)
 
 
 class Errors(unittest.TestCase):

@@ -506,6 +506,25 @@ TEST(Group, GatherBringsTheBytesOfAll) {
             FP8_ERROR_INVALID);
 }
 
+TEST(Group, AForkedProcessIsNoRank) {
+  auto ignore = [](void *, const void *, int64_t) {};
+  runRanks(2, [&](fp8_group *group, int64_t rank) {
+    if (rank == 0) {
+      EXPECT_EQ(runInChild([&] {
+                  fp8_status status =
+                      fp8_group_gather(group, "", 0, ignore, nullptr);
+                  bool isTold =
+                      std::strstr(fp8_last_error(), "which was forked from it");
+                  fp8_group_abort(group, "");
+                  fp8_group_destroy(group);
+                  return !(status == FP8_ERROR_RANK && isTold);
+                }),
+                0);
+    }
+    EXPECT_EQ(fp8_group_gather(group, "", 0, ignore, nullptr), FP8_OK);
+  });
+}
+
 TEST(AllReduce, AloneItIsACopy) {
   std::vector<float> in = {1.2345f, NAN, 3e38f}, out(3);
   float control[2] = {0.5f, 3};

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 
@@ -96,6 +97,44 @@ TEST(Launch, StepsInManyThreadsShareAPool) {
 }
 
 namespace {
+std::atomic<bool> isBlocked{false}, mayEnd{false};
+void block(int64_t, void *const *, void *) {
+  isBlocked = true;
+  while (!mayEnd)
+    std::this_thread::yield();
+}
+void blockEntry(fp8_step *step) {
+  fp8_launch(step, 0, block, 2, nullptr, nullptr, 0);
+}
+} // namespace
+
+TEST(Launch, AForkedProcessHasThreadsOfItsOwn) {
+  std::vector<uint64_t> expected = runMix(1, 5);
+  Builder builder("block", blockEntry);
+  Executable executable(builder.build());
+  auto held = std::make_unique<Step>(executable, 2);
+  std::thread other([&] { EXPECT_EQ(fp8_step_run(*held), FP8_OK); });
+  while (!isBlocked)
+    std::this_thread::yield();
+  // The pool is in use, by a thread that the child does not have.
+  EXPECT_EQ(runInChild([&] {
+              bool isRight = runMix(2, 5) == expected;
+              held.reset();
+              return !isRight;
+            }),
+            0);
+  mayEnd = true;
+  other.join();
+  EXPECT_EQ(fp8_step_run(*held), FP8_OK);
+  // Now the child has the last step of the pool.
+  EXPECT_EQ(runInChild([&] {
+              held.reset();
+              return 0;
+            }),
+            0);
+}
+
+namespace {
 void nothing(int64_t, void *const *, void *) {}
 void emptyLaunches(fp8_step *step) {
   for (int i = 0; i < 1000; ++i)
@@ -163,7 +202,7 @@ void stackEntry(fp8_step *step) {
 }
 
 // A loop whose condition an earlier launch should have written.
-void waitEntry(fp8_step *step) {
+void holdEntry(fp8_step *step) {
   badOperand(step);
   while (*static_cast<int8_t *>(fp8_operand(step, ~int64_t(0))))
     fp8_launch(step, 0, nothing, 1, nullptr, nullptr, 0);
@@ -278,7 +317,7 @@ static void expectBadOperand(void (*entry)(fp8_step *)) {
 TEST(Launch, BadOperandOfASetIsAStatus) { expectBadOperand(badSet); }
 
 TEST(Launch, AFailureEndsALoop) {
-  Builder builder("wait", waitEntry);
+  Builder builder("hold", holdEntry);
   builder.arg("x", FP8_DTYPE_BOOL, {1}, FP8_ROLE_FROZEN);
   Executable executable(builder.build());
   Step step(executable, 1);

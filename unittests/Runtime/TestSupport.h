@@ -13,6 +13,8 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 namespace fp8::test {
@@ -49,6 +51,19 @@ inline void write(const std::string &path, const std::string &text) {
 
 inline bool exists(const std::string &path) {
   return std::filesystem::exists(path);
+}
+
+/// Returns the status of a forked process that returns what `body` returns, and
+/// is ended after a minute.
+template <typename Body> int runInChild(Body &&body) {
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    _exit(body());
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
 }
 
 /// Returns text without repeated windows.

@@ -131,7 +131,17 @@ void fp8_group::run() {
   }
 }
 
+/// Throws in a process that was forked, where nothing would ever answer.
+void fp8_group::expectNotForked() const {
+  if (hasTransport && isForked())
+    throw Error(FP8_ERROR_RANK,
+                str("expected process ", process, ", which is rank ", rank(),
+                    ", but got process ", getpid(),
+                    ", which was forked from it and is no rank"));
+}
+
 fp8_group::Job fp8_group::submit(std::function<void()> work) {
+  expectNotForked();
   auto job = std::make_shared<GroupJob>();
   job->work = std::move(work);
   std::lock_guard<std::mutex> lock(mutex);
@@ -281,6 +291,7 @@ std::vector<std::string> fp8_group::gatherNow(const std::string &mine) {
 }
 
 void fp8_group::beginRun() {
+  expectNotForked();
   std::lock_guard<std::mutex> lock(mutex);
   ++runs;
   scales.clear();

@@ -21,6 +21,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <unistd.h>
 
 namespace fp8::rt {
 
@@ -134,7 +135,12 @@ struct fp8_group {
   bool claimFailure();
   void abort(const std::string &message);
 
+  /// Returns whether this process was forked from the one that has joined the
+  /// group. It has no thread of the group, whose connections are the other's.
+  bool isForked() const { return process != getpid(); }
+
 private:
+  void expectNotForked() const;
   void run();
   void stop();
   [[noreturn]] void failTransport();
@@ -167,6 +173,7 @@ private:
   bool isStopping = false, isAborted = false;
   std::atomic<bool> isCancelled{false};
   std::thread thread;
+  const pid_t process = getpid();
 };
 
 #endif // FP8_LIB_RUNTIME_COLLECTIVES_GROUP_H

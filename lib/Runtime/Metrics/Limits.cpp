@@ -157,7 +157,7 @@ double shortest(ThreadPool &pool, fp8_kernel_fn fn, int64_t tasks,
 fp8_limits measureLimits(int threads) {
   std::shared_ptr<ThreadPool> pool =
       ThreadPool::get(threads > 0 ? threads : ThreadPool::defaultThreads());
-  std::lock_guard<std::mutex> lock(pool->inUse);
+  std::unique_lock<std::mutex> lock = pool->use();
   fp8_limits limits = {};
   limits.threads = pool->size();
   float result = 0;

@@ -85,11 +85,7 @@ void fp8_step::run() {
     inFlight->ranks().beginRun();
   if (device)
     return runOnDevice();
-  // A pool of one thread is only the caller and needs no lock: steps of several
-  // ranks in one process wait for each other.
-  std::unique_lock<std::mutex> lock(pool->inUse, std::defer_lock);
-  if (pool->size() > 1)
-    lock.lock();
+  std::unique_lock<std::mutex> lock = pool->use();
   wholes.clear();
   failure.clear();
   failureStatus = FP8_ERROR_INTERNAL;

@@ -10,6 +10,8 @@
 #include <csignal>
 #include <linux/futex.h>
 #include <map>
+#include <new>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -50,47 +52,95 @@ int ThreadPool::defaultThreads() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
+/// The pools of the process.
+struct ThreadPool::Shared {
+  /// Lives on while the process ends: other threads may still create steps.
+  static Shared &get() {
+    static Shared &shared = *[] {
+      pthread_atfork([] { get().mutex.lock(); }, [] { get().mutex.unlock(); },
+                     [] { get().beginInChild(); });
+      return new Shared;
+    }();
+    return shared;
+  }
+
+  void beginInChild() {
+    for (auto &[threads, known] : pools)
+      if (std::shared_ptr<ThreadPool> pool = known.lock())
+        pool->forget();
+    mutex.unlock();
+  }
+
+  std::mutex mutex;
+  std::map<int, std::weak_ptr<ThreadPool>> pools;
+};
+
 std::shared_ptr<ThreadPool> ThreadPool::get(int threads) {
-  static std::mutex mutex;
-  // Lives on while the process ends: other threads may still create steps.
-  static auto &pools = *new std::map<int, std::weak_ptr<ThreadPool>>;
-  std::lock_guard<std::mutex> lock(mutex);
-  std::shared_ptr<ThreadPool> pool = pools[threads].lock();
+  Shared &shared = Shared::get();
+  std::lock_guard<std::mutex> lock(shared.mutex);
+  std::shared_ptr<ThreadPool> pool = shared.pools[threads].lock();
   if (!pool) {
     pool = std::make_shared<ThreadPool>(threads);
-    pools[threads] = pool;
+    shared.pools[threads] = pool;
   }
   return pool;
 }
 
 ThreadPool::ThreadPool(int threads)
-    : ticket(closed), crowded(threads > defaultThreads()) {
+    : ticket(closed), crowded(threads > defaultThreads()),
+      numThreads(std::max(threads, 1)) {
+  start();
+}
+
+ThreadPool::~ThreadPool() { stop(); }
+
+/// Starts the workers.
+void ThreadPool::start() {
   // Workers must not handle signals: they inherit a full mask.
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   try {
-    for (int i = 1; i < threads; ++i)
+    for (int i = 1; i < numThreads; ++i)
       workers.emplace_back([this, i] { work(i); });
   } catch (const std::system_error &error) {
     pthread_sigmask(SIG_SETMASK, &old, nullptr);
-    stopping = true;
-    wakeCount.fetch_add(1);
-    futexWake(wakeCount, INT_MAX);
-    for (std::thread &worker : workers)
-      worker.join();
+    stop();
     throw Error(FP8_ERROR_MEMORY,
-                str("cannot start ", threads, " threads: ", error.what()));
+                str("cannot start ", numThreads, " threads: ", error.what()));
   }
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
 }
 
-ThreadPool::~ThreadPool() {
+/// Ends the workers.
+void ThreadPool::stop() {
   stopping = true;
   wakeCount.fetch_add(1);
   futexWake(wakeCount, INT_MAX);
   for (std::thread &worker : workers)
     worker.join();
+  workers.clear();
+  stopping = false;
+}
+
+/// Makes the pool of a forked process one whose workers have not started: the
+/// only thread there is that which forked. What the others held stays as it is,
+/// for it can neither be joined nor unlocked.
+void ThreadPool::forget() {
+  new (&workers) std::vector<std::thread>;
+  new (&inUse) std::mutex;
+  ticket = closed;
+  sleepers = 0;
+  stopping = false;
+}
+
+std::unique_lock<std::mutex> ThreadPool::use() {
+  if (numThreads == 1)
+    return {};
+  std::unique_lock<std::mutex> lock(inUse);
+  if (workers.empty())
+    start();
+  return lock;
 }
 
 bool ThreadPool::hasTasks() const {

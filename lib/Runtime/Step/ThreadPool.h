@@ -30,17 +30,23 @@ public:
   explicit ThreadPool(int threads);
   ~ThreadPool();
 
-  int size() const { return static_cast<int>(workers.size()) + 1; }
+  int size() const { return numThreads; }
 
-  /// Runs all tasks. Thread i of the pool passes scratch[i]. Callers must hold
-  /// `inUse`.
+  /// Takes the pool for one user, such as a step that runs, until the lock is
+  /// gone. A pool of one thread is only the caller and needs no lock: steps of
+  /// several ranks in one process wait for each other.
+  [[nodiscard]] std::unique_lock<std::mutex> use();
+
+  /// Runs all tasks. Thread i of the pool passes scratch[i]. Callers must have
+  /// called `use`.
   void run(fp8_kernel_fn fn, int64_t numTasks, void *const *operands,
            void *const *scratch);
 
-  /// Held while a step runs: a pool serves one step at a time.
-  std::mutex inUse;
-
 private:
+  struct Shared;
+  void start();
+  void stop();
+  void forget();
   void work(int index);
   /// Claims and runs tasks until the launch has none left; returns false if it
   /// ran none.
@@ -60,6 +66,8 @@ private:
   std::atomic<int32_t> sleepers{0};
   std::atomic<bool> stopping{false};
   bool crowded; // more threads than cores: polling would steal time
+  std::mutex inUse;
+  const int numThreads;
   std::vector<std::thread> workers;
 };
 
