@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import fcntl
+import io
 import itertools
 import json
 import math
@@ -53,13 +54,28 @@ def metadata_of(path):
     return (json.loads(path.read_bytes()).get("metadata") if path.name.endswith(INDEX) else header_of(path)[0].get("__metadata__")) or {}
 
 
-def step_of(line):
-    """Returns the step of a line of `log.jsonl` or `trace.jsonl`; None if it is none, as a killed process may leave it."""
+def _row(line):
+    """Returns the object in a line of `log.jsonl` or `trace.jsonl`; None if it is no step, as a killed process may leave it."""
     try:
-        step = json.loads(line)["step"]
-    except (ValueError, KeyError, TypeError):
+        row = json.loads(line)
+        step, parts = row["step"], [row.get(key, {}) for key in ("metrics", "heldout_metrics")]
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
-    return step if isinstance(step, int) else None
+    return row if isinstance(step, int) and all(isinstance(part, dict) for part in parts) else None
+
+
+def _rows_of_table(text):
+    """Yields the rows of a `log.csv`, which it may have left incomplete, as lines of `log.jsonl` have them."""
+    rows = csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline=""))
+    columns = next(rows, [])
+    for cells in rows if columns[:2] == ["step", "loss"] else ():
+        try:
+            step, *values = int(cells[0]), *(float(cell) if cell else None for cell in cells[1:])
+        except (ValueError, IndexError):
+            continue
+        named = {name: value for name, value in zip(columns[1:], values) if value is not None}
+        if len(cells) == len(columns) and "loss" in named:
+            yield _line_of_cells(step, named)
 
 
 def _texts(name, given):
@@ -545,17 +561,26 @@ class Trainer:
                 self._replace_file(name, text)
 
     def _cut_logs(self):
-        """Removes the log lines that an interrupted run wrote after the checkpoint, and those that are no steps, as fp8-run does. The time goes on
-        from that of the last one."""
+        """Removes the log lines that an interrupted run wrote after the checkpoint, and those that are no steps, as fp8-run does. Rows that
+        `log.jsonl` lacks come from `log.csv`. The time goes on from that of the last one."""
         for name in ("log.jsonl", "trace.jsonl"):
-            path = self.out / name
-            if path.exists():
-                lines = path.read_text("utf-8", errors="replace").splitlines(keepends=True)
-                kept = [line for line in lines if line.endswith("\n") and (step := step_of(line)) is not None and step <= self.taken]
-                self._replace_file(name, "".join(kept))
-                seconds = json.loads(kept[-1]).get("seconds") if kept and name == "log.jsonl" else None
-                if isinstance(seconds, int | float):
-                    self._seconds_before = seconds
+            lines = self._text(name).splitlines()
+            if name == "log.jsonl":
+                lines += (json.dumps(_jsonable(row)) for row in _rows_of_table(self._text("log.csv")))
+            kept = {}
+            for line in lines:
+                if (row := _row(line)) and row["step"] <= self.taken:
+                    kept.setdefault(row["step"], line)
+            if lines:
+                self._replace_file(name, "".join(f"{kept[step]}\n" for step in sorted(kept)))
+            seconds = _row(kept[max(kept)]).get("seconds") if kept and name == "log.jsonl" else None
+            if isinstance(seconds, int | float):
+                self._seconds_before = seconds
+
+    def _text(self, name):
+        """Returns the text of a file; that of none is empty."""
+        path = self.out / name
+        return path.read_text("utf-8", errors="replace") if path.exists() else ""
 
     def _limited(self, batches, steps):
         is_alone = self._group is None or self.step._functions.shares_batch
@@ -615,6 +640,15 @@ def _cells(line):
     """Returns the cells of a line of the log by column, as fp8-run names them."""
     metrics, heldout = (line.get(key) or {} for key in ("metrics", "heldout_metrics"))
     return {name: line[name] for name in _FIRST if name in line} | metrics | {f"heldout {name}": value for name, value in heldout.items()}
+
+
+def _line_of_cells(step, cells):
+    """Returns the line of a step with these cells, which are numbers."""
+    line = {"step": step, **{name: cells.pop(name) for name in _FIRST if name in cells}, "metrics": {}}
+    for name, value in cells.items():
+        is_heldout = name.startswith("heldout ")
+        line.setdefault("heldout_metrics" if is_heldout else "metrics", {})[name.removeprefix("heldout ")] = value
+    return line
 
 
 def _order(name):

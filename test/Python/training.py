@@ -413,6 +413,33 @@ class Training(unittest.TestCase):
         self.assertEqual([line["step"] for line in self.lines()], [1, 2, 3, 4])
         self.assertEqual([row.split(",")[0] for row in (self.out / "log.csv").read_text().splitlines()], ["step", "1", "2", "3", "4"])
 
+    def test_resuming_without_a_whole_log(self):
+        """Rows that log.jsonl lacks are in log.csv, as for fp8-run; those that both lack are lost, and no others."""
+        self.trainer(checkpoint_every=2).fit(self.state, batches(), 4)
+        names, (first, *rest) = ("log.jsonl", "log.csv"), self.lines()
+        whole = {name: (self.out / name).read_text() for name in names}
+        cut = {name: text[: text.index("\n4,") if name == "log.csv" else len(text) // 2] for name, text in whole.items()}
+        for kept, steps_kept in (
+            ({"log.csv": whole["log.csv"]}, [1, 2, 3, 4]),
+            ({"log.jsonl": whole["log.jsonl"]}, [1, 2, 3, 4]),
+            ({"log.jsonl": whole["log.jsonl"].rstrip("\n")}, [1, 2, 3, 4]),
+            ({"log.jsonl": cut["log.jsonl"], "log.csv": whole["log.csv"]}, [1, 2, 3, 4]),
+            (cut, [1, 2]),
+            ({"log.jsonl": '{"step": 1, "metrics": 3}\n' + whole["log.jsonl"] + json.dumps({**first, "loss": 0}) + "\n"}, [1, 2, 3, 4]),
+            ({}, []),
+        ):
+            with self.subTest(str(kept)):
+                for name in names:
+                    (self.out / name).unlink()
+                    if name in kept:
+                        (self.out / name).write_text(kept[name])
+                for name in self.out.glob("checkpoint-6.*"):
+                    name.unlink()
+                self.trainer().fit(self.state, batches(begin=4), 6, resume=True)
+                self.assertEqual(self.lines()[:-2], [line for line in (first, *rest) if line["step"] in steps_kept])
+                rows = [row.split(",")[0] for row in (self.out / "log.csv").read_text().splitlines()]
+                self.assertEqual(rows, ["step", *map(str, steps_kept), "5", "6"])
+
     def test_report_of_damaged_files(self):
         self.trainer().fit(self.state, batches(), 2)
         log = self.out / "log.jsonl"
