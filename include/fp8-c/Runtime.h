@@ -1121,6 +1121,13 @@ FP8_CAPI fp8_status fp8_train(const fp8_train_options *options,
    with resume. Reads and writes no contents. All ranks that train together call
    this. */
 FP8_CAPI fp8_status fp8_check_files(const fp8_train_options *options);
+/* Reports what fp8_train would report about the arrays of options->batches (of
+   eval_batches if is_evaluation is not 0), for programs that know the arguments
+   of the step (of eval) but have yet to compile it. Reads the arrays. */
+FP8_CAPI fp8_status fp8_check_batches(const fp8_train_options *options,
+                                      const fp8_tensor_info *arguments,
+                                      int64_t num_arguments,
+                                      int32_t is_evaluation);
 
 /* Evaluates the state of a step on held-out data as fp8_train does, without
    changing it. step: of options->step, or of an executable with the same

@@ -2,6 +2,7 @@
 
 #include "fp8/Compiler/Compiler.h"
 #include "CompileFunction.h"
+#include "DescribeSignature.h"
 #include "Reports.h"
 #include "RunStage.h"
 #include "Stopwatch.h"
@@ -43,6 +44,33 @@ FailureOr<Signature> fp8::importModule(ModuleOp module,
   return Signature::fromAttributes(*function);
 }
 
+static FailureOr<std::vector<TensorDescription>>
+describeArguments(func::FuncOp function) {
+  ExecutableFunction described;
+  if (failed(describeSignature(function, described)))
+    return failure();
+  return std::move(described.arguments);
+}
+
+FailureOr<std::vector<TensorDescription>>
+fp8::importArguments(ModuleOp module, const CompileOptions &options) {
+  if (failed(importModule(module, options)))
+    return failure();
+  return describeArguments(*publicFunction(module));
+}
+
+/// Lets the caller check what the arguments are to be given.
+static LogicalResult checkArguments(func::FuncOp function,
+                                    const CompileOptions &options) {
+  if (!options.checkArguments)
+    return success();
+  FailureOr<std::vector<TensorDescription>> arguments =
+      describeArguments(function);
+  if (failed(arguments))
+    return failure();
+  return options.checkArguments(*arguments);
+}
+
 /// A step without batch arguments makes its data itself, as one with a
 /// simulated environment does.
 static LogicalResult checkThatNoDataIsMissing(func::FuncOp function,
@@ -66,6 +94,8 @@ static LogicalResult importStep(ModuleOp module, const CompileOptions &options,
   func::FuncOp function = *publicFunction(module);
   if (!options.hasData &&
       failed(checkThatNoDataIsMissing(function, *signature)))
+    return failure();
+  if (failed(checkArguments(function, options)))
     return failure();
   addSignature(executable, function, *signature);
   stats.importSeconds = watch.seconds();

@@ -62,7 +62,7 @@ llvm::Error LoadedExecutable::link() {
   return llvm::Error::success();
 }
 
-static fp8_tensor_info infoOf(const TensorDescription &tensor) {
+fp8_tensor_info fp8::infoOf(const TensorDescription &tensor) {
   fp8_tensor_info info = {};
   info.name = tensor.name.c_str();
   info.dtype = tensor.dtype;

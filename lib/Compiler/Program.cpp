@@ -13,6 +13,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
@@ -306,8 +307,33 @@ static CompileOptions optionsForOther(const CompileOptions &step,
   other.globalBatch = 0;
   other.trace = false;
   other.returnLogits = name == "check";
+  other.checkArguments = nullptr;
   other.exportFormat = std::nullopt;
   return other;
+}
+
+/// Imports the evaluation to check its arguments. A pipe can be read only once,
+/// when it is compiled.
+static LogicalResult checkEvaluation(const ProgramOptions &options,
+                                     MLIRContext &context) {
+  StringRef file = options.evalFile;
+  if (!options.checkEvaluation || !llvm::sys::fs::is_regular_file(file))
+    return success();
+  // Its warnings are shown when it is compiled.
+  ScopedDiagnosticHandler handler(&context, [](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+  });
+  FailureOr<SourceFile> source = SourceFile::read(file, context);
+  if (failed(source))
+    return failure();
+  OwningOpRef<ModuleOp> module = source->parse(context);
+  if (!module)
+    return failure();
+  FailureOr<std::vector<TensorDescription>> arguments = importArguments(
+      *module, optionsForOther(options.compile, "eval", /*hasRecipe=*/true));
+  if (failed(arguments))
+    return failure();
+  return options.checkEvaluation(*arguments);
 }
 
 FailureOr<Executable> fp8::compileProgram(const ProgramOptions &options,
@@ -320,6 +346,11 @@ FailureOr<Executable> fp8::compileProgram(const ProgramOptions &options,
   if (failed(values))
     return failure();
   step.signature.initialValues = std::move(*values);
+  step.checkArguments = [&](ArrayRef<TensorDescription> arguments) {
+    const CheckArguments &check = options.compile.checkArguments;
+    return failure((check && failed(check(arguments))) ||
+                   failed(checkEvaluation(options, context)));
+  };
 
   auto compileOther = [&](StringRef file, StringRef name, bool hasRecipe) {
     return compileFile(file, optionsForOther(options.compile, name, hasRecipe),

@@ -5,7 +5,9 @@
 #include "ReportPage.h"
 #include "fp8/Run/ExitCode.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <sys/stat.h>
 
 using namespace fp8run;
 
@@ -111,6 +113,28 @@ std::string fp8run::findRanksMistake(const RunOptions &run,
 int fp8run::checkFiles(const RunOptions &run) {
   TrainOptions given(run);
   return exitCodeOnRanks(run, fp8_check_files(&given.options));
+}
+
+std::string
+fp8run::findBatchMistake(const RunOptions &run,
+                         const std::vector<fp8_tensor_info> &arguments,
+                         bool isEvaluation) {
+  TrainOptions given(run);
+  // Others, such as pipes, can be read only once.
+  auto isRegular = [](const fp8_batch_source &source) {
+    struct stat info;
+    return stat(source.file, &info) == 0 && S_ISREG(info.st_mode);
+  };
+  const fp8_train_options &options = given.options;
+  if (!std::all_of(options.batches, options.batches + options.num_batches,
+                   isRegular) ||
+      !std::all_of(options.eval_batches,
+                   options.eval_batches + options.num_eval_batches, isRegular))
+    return "";
+  fp8_status status =
+      fp8_check_batches(&options, arguments.data(),
+                        static_cast<int64_t>(arguments.size()), isEvaluation);
+  return status == FP8_OK ? "" : fp8_last_error();
 }
 
 int fp8run::train(const RunOptions &run, const fp8_package *package) {

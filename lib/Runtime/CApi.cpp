@@ -504,6 +504,15 @@ fp8_status fp8_check_files(const fp8_train_options *options) {
   return guard([&] { checkFiles(required(options, "options")); });
 }
 
+fp8_status fp8_check_batches(const fp8_train_options *options,
+                             const fp8_tensor_info *arguments, int64_t count,
+                             int32_t isEvaluation) {
+  return guard([&] {
+    checkBatches(required(options, "options"),
+                 copyInfos(arguments, count, "argument"), isEvaluation != 0);
+  });
+}
+
 fp8_status fp8_train(const fp8_train_options *options,
                      fp8_train_summary *summary) {
   fp8_train_summary local;

@@ -82,6 +82,21 @@ int runOnce(const Options &flags, MLIRContext &context,
                    flags.outputs.c_str(), flags.run.threads));
 }
 
+/// Returns a check of the arrays that are to feed the step or the evaluation.
+CheckArguments makeCheck(const fp8run::RunOptions &run, MLIRContext &context,
+                         bool isEvaluation) {
+  return [&run, &context, isEvaluation](
+             ArrayRef<TensorDescription> arguments) -> LogicalResult {
+    std::vector<fp8_tensor_info> infos;
+    for (const TensorDescription &argument : arguments)
+      infos.push_back(infoOf(argument));
+    std::string mistake = fp8run::findBatchMistake(run, infos, isEvaluation);
+    if (mistake.empty())
+      return success();
+    return emitError(UnknownLoc::get(&context)) << mistake;
+  };
+}
+
 int train(const Options &flags, MLIRContext &context,
           const SignatureOptions &signature, const Cache *cache,
           fp8run::RunOptions &run, fp8run::Ranks &ranks) {
@@ -97,6 +112,13 @@ int train(const Options &flags, MLIRContext &context,
     return status;
   ProgramOptions options = makeProgramOptions(flags, run, signature, cache);
   options.compile.hasData = run.hasData() || run.isExportAlone();
+  // A step in shard_map has other batches when it is compiled.
+  if (!run.dataParallel) {
+    if (!run.batches.empty())
+      options.compile.checkArguments = makeCheck(run, context, false);
+    if (!run.evalBatches.empty())
+      options.checkEvaluation = makeCheck(run, context, true);
+  }
   FailureOr<Executable> program = compileProgram(options, context);
   if (failed(program))
     return 1;

@@ -12,6 +12,7 @@
 #include "fp8/Compiler/Export.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@
 namespace mlir::fp8 {
 
 class Cache;
+
+/// Checks what a function is to be given, by its arguments; reports a mistake.
+using CheckArguments =
+    std::function<LogicalResult(ArrayRef<TensorDescription> arguments)>;
 
 struct CompileOptions {
   /// The name for messages: "step", "init", "eval".
@@ -49,6 +54,9 @@ struct CompileOptions {
   /// Whether the step returns statistics of quantized tensors.
   bool trace = false;
   SignatureOptions signature;
+  /// If not null, called as soon as the arguments are known; a failure ends the
+  /// compilation.
+  CheckArguments checkArguments;
   /// The CPU that code is generated for: "native", or LLVM's name of a CPU.
   std::string targetCPU = "native";
   /// The NVIDIA GPU that runs the kernels (sm_90a, ...). If empty, the CPU runs
@@ -91,6 +99,10 @@ OwningOpRef<ModuleOp> parseModule(StringRef file, MLIRContext &context);
 /// Runs the import stage alone and returns the signature.
 FailureOr<Signature> importModule(ModuleOp module,
                                   const CompileOptions &options);
+
+/// Does the same and returns the arguments as far as they are known then.
+FailureOr<std::vector<TensorDescription>>
+importArguments(ModuleOp module, const CompileOptions &options);
 
 /// Compiles `module`, which is consumed, for this machine. Besides the function
 /// called CompileOptions::name, the result has `store` and `load` if they are

@@ -50,6 +50,9 @@ struct TensorDescription {
   int64_t stateArg = -1;
 };
 
+/// Describes a tensor to the runtime; the result points into the description.
+fp8_tensor_info infoOf(const TensorDescription &tensor);
+
 /// Where the compile time went, and the size of the result.
 struct CompileStats {
   double importSeconds = 0, fp8Seconds = 0, structureSeconds = 0,

@@ -37,6 +37,10 @@ struct ProgramOptions {
   /// If not empty, the run resumes from the newest checkpoint in this
   /// directory, which takes the place of the initial values.
   std::string resumeDirectory;
+  /// If not null, checks what the evaluation is to be given: before the step
+  /// is compiled, too, which may take long (compile.checkArguments is for the
+  /// step).
+  CheckArguments checkEvaluation;
   /// If not null, called for every function as soon as it is ready.
   std::function<void(const CompiledNotice &)> notice;
 };

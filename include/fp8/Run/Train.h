@@ -18,6 +18,12 @@ std::string findRanksMistake(const RunOptions &run, const fp8_package *package);
 /// exit status.
 int checkFiles(const RunOptions &options);
 
+/// Checks the arrays for the step's (or the evaluation's) arguments before it
+/// is compiled; returns a mistake, or "".
+std::string findBatchMistake(const RunOptions &options,
+                             const std::vector<fp8_tensor_info> &arguments,
+                             bool isEvaluation);
+
 /// Trains with the functions of a package; returns the exit status.
 int train(const RunOptions &options, const fp8_package *package);
 

@@ -229,10 +229,42 @@ ArrayBatches::ArrayBatches(const std::string &function,
   }
 }
 
+ArrayBatches ArrayBatches::ofStep(const fp8_train_options &options,
+                                  const std::vector<TensorInfo> &arguments,
+                                  TensorFiles &files) {
+  return ArrayBatches("the step", "--batch", options.batches,
+                      options.num_batches, arguments, files);
+}
+
+ArrayBatches
+ArrayBatches::ofEvaluation(const fp8_train_options &options,
+                           const std::vector<TensorInfo> &arguments,
+                           TensorFiles &files) {
+  return ArrayBatches("the evaluation", "--eval-batch", options.eval_batches,
+                      options.num_eval_batches, arguments, files);
+}
+
+int64_t ArrayBatches::wholeBatches() const {
+  if (numRows < rowsEachStep)
+    throw Error(FP8_ERROR_DATA,
+                str("the evaluation's arrays have ", numRows,
+                    " rows but one evaluation takes ", rowsEachStep));
+  return numRows / rowsEachStep;
+}
+
 bool ArrayBatches::feeds(size_t argument) const {
   return std::any_of(arrays.begin(), arrays.end(), [&](const Array &array) {
     return array.argument == argument;
   });
+}
+
+std::string
+ArrayBatches::findMissing(const std::vector<TensorInfo> &arguments) const {
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].role == FP8_ROLE_BATCH && !feeds(i))
+      return str("no data for batch argument '", arguments[i].name, "' ",
+                 arguments[i].type.text());
+  return "";
 }
 
 //===----------------------------------------------------------------------===//

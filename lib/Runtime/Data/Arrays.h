@@ -37,11 +37,24 @@ public:
                const fp8_batch_source *sources, int64_t count,
                const std::vector<TensorInfo> &arguments, TensorFiles &files);
 
+  /// Those of the options for the step, or for its evaluation.
+  static ArrayBatches ofStep(const fp8_train_options &options,
+                             const std::vector<TensorInfo> &arguments,
+                             TensorFiles &files);
+  static ArrayBatches ofEvaluation(const fp8_train_options &options,
+                                   const std::vector<TensorInfo> &arguments,
+                                   TensorFiles &files);
+
   bool feeds(size_t argument) const;
+  /// Describes the first batch argument that no array feeds; "" if all are fed.
+  std::string findMissing(const std::vector<TensorInfo> &arguments) const;
   /// Arrays of scalars have no rows.
   bool hasRows() const { return numRows > 0; }
   int64_t rows() const { return numRows; }
   int64_t rowsPerStep() const { return rowsEachStep; }
+  /// Returns for how many evaluations the rows are enough; throws if that is
+  /// none.
+  int64_t wholeBatches() const;
 
   /// Goes through the rows in a new random order in every epoch.
   void shuffle(uint64_t seed) { shuffleSeed = seed; }

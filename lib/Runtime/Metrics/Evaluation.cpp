@@ -46,8 +46,7 @@ void Evaluation::findData(const fp8_train_options &options,
                           const fp8_executable &trainedFunction, bool hasText,
                           TensorFiles &files) {
   const std::vector<TensorInfo> &arguments = function.arguments;
-  arrays = ArrayBatches("the evaluation", "--eval-batch", options.eval_batches,
-                        options.num_eval_batches, arguments, files);
+  arrays = ArrayBatches::ofEvaluation(options, arguments, files);
   // An integer array that is also the step's state or key is not data.
   std::vector<bool> taken(arguments.size(), false);
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -65,13 +64,8 @@ void Evaluation::findData(const fp8_train_options &options,
     throw Error(FP8_ERROR_DATA,
                 "the evaluation has no data: expected text for an integer "
                 "argument, or arrays (--eval-batch)");
-  if (text.input < 0) {
-    numBatches = arrays.rows() / arrays.rowsPerStep();
-    if (numBatches == 0)
-      throw Error(FP8_ERROR_DATA,
-                  str("the evaluation's arrays have ", arrays.rows(),
-                      " rows but one evaluation takes ", arrays.rowsPerStep()));
-  }
+  if (text.input < 0)
+    numBatches = arrays.wholeBatches();
 }
 
 Evaluation::Evaluation(const fp8_executable &function,

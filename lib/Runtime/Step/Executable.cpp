@@ -48,8 +48,8 @@ static void copySlices(const fp8_tensor_info &info, TensorInfo &copy) {
                     copy.type.text()));
 }
 
-static std::vector<TensorInfo> copyInfos(const fp8_tensor_info *infos,
-                                         int64_t count, const char *what) {
+std::vector<TensorInfo> fp8::rt::copyInfos(const fp8_tensor_info *infos,
+                                           int64_t count, const char *what) {
   if (count < 0 || (count > 0 && !infos))
     throw Error(FP8_ERROR_INVALID, str("expected ", what, "s but got none"));
   std::vector<TensorInfo> result;

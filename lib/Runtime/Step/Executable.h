@@ -17,6 +17,13 @@ namespace fp8::rt::gpu {
 class Modules;
 } // namespace fp8::rt::gpu
 
+namespace fp8::rt {
+/// Copies descriptions of arguments or results, as `what` says; throws if one
+/// of them is none.
+std::vector<TensorInfo> copyInfos(const fp8_tensor_info *infos, int64_t count,
+                                  const char *what);
+} // namespace fp8::rt
+
 struct fp8_executable {
   explicit fp8_executable(const fp8_executable_desc &desc);
 

@@ -1,6 +1,7 @@
 //===- RunFiles.cpp - What a run expects of files -------------------------===//
 
 #include "RunFiles.h"
+#include "../Data/Arrays.h"
 #include "../Data/Data.h"
 #include "../State/Checkpoint.h"
 #include "../Support/Error.h"
@@ -55,6 +56,26 @@ void checkFiles(const fp8_train_options &options) {
   for (int64_t i = 0; i < options.num_eval_batches; ++i)
     if (options.eval_batches[i].file)
       expectReadable(options.eval_batches[i].file);
+}
+
+void checkBatches(const fp8_train_options &options,
+                  std::vector<TensorInfo> arguments, bool isEvaluation) {
+  checkDataLists(options);
+  for (TensorInfo &argument : arguments)
+    argument.type = argument.wholeType();
+  TensorFiles files;
+  if (!isEvaluation) {
+    ArrayBatches arrays = ArrayBatches::ofStep(options, arguments, files);
+    std::string missing = arrays.findMissing(arguments);
+    // An export of a finished run needs no data.
+    if (!missing.empty() && options.num_data_files <= 0 && !options.resume)
+      throw Error(FP8_ERROR_DATA, missing);
+    return;
+  }
+  ArrayBatches arrays = ArrayBatches::ofEvaluation(options, arguments, files);
+  bool hasText = options.num_data_files > 0 || options.num_eval_files > 0;
+  if (!hasText && arrays.hasRows())
+    arrays.wholeBatches(); // throws if there is none
 }
 
 } // namespace fp8::rt

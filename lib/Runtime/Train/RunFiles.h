@@ -5,7 +5,10 @@
 
 #include "fp8-c/Runtime.h"
 
+#include "../Support/TensorType.h"
+
 #include <string>
+#include <vector>
 
 namespace fp8::rt {
 
@@ -14,6 +17,10 @@ void expectNoEarlierRun(const std::string &directory);
 
 /// Implements fp8_check_files; throws Error.
 void checkFiles(const fp8_train_options &options);
+
+/// Implements fp8_check_batches; throws Error.
+void checkBatches(const fp8_train_options &options,
+                  std::vector<TensorInfo> arguments, bool isEvaluation);
 
 } // namespace fp8::rt
 

@@ -55,8 +55,7 @@ void Trainer::openData() {
     argument.type = argument.wholeType();
   }
   TensorFiles files;
-  arrays = ArrayBatches("the step", "--batch", options.batches,
-                        options.num_batches, fed, files);
+  arrays = ArrayBatches::ofStep(options, fed, files);
   if (options.num_data_files > 0)
     findTextArguments();
   else
@@ -94,11 +93,7 @@ void Trainer::findTextArguments() {
 }
 
 void Trainer::checkThatDataFeedsAll() {
-  for (size_t i = 0; i < fed.size(); ++i)
-    if (fed[i].role == FP8_ROLE_BATCH && !arrays.feeds(i) &&
-        missingData.empty())
-      missingData = str("no data for batch argument '", fed[i].name, "' ",
-                        fed[i].type.text());
+  missingData = arrays.findMissing(fed);
   // An export of a finished run needs no data.
   if (!missingData.empty() && !(options.resume && exporter))
     throw Error(FP8_ERROR_DATA, missingData);

@@ -253,6 +253,24 @@ def mistakes(f):
     f.fails(r"--batch PATH=FILE with --shuffle", args=["--shuffle"], batches=[], rate=False)
 
 
+def mistakes_come_before_compilation(f):
+    """Arrays that do not fit are reported once the signature is known, those of the evaluation, too."""
+    np.save(f.folder / "wide.npy", np.zeros((ROWS, WIDTH + 1), np.float32))
+    np.save(f.folder / "few.npy", f.x[: BATCH - 1])
+    wide, few = (f"batch['x']={f.folder}/{name}.npy" for name in ("wide", "few"))
+    held_out = [*f.sources("--eval-batch", ("mask",)), "--eval-batch"]
+    for args, pattern in (
+        ([*f.sources(names=("rows", "mask", "weight")), "--batch", wide], r"expected f32\[rows,4,3\] .* but got f32\[10,4\]"),
+        ([*f.sources(names=("rows", "mask", "x")), "--role", "batch['weight']=batch"], "no data for batch argument 'batch\\['weight'\\]'"),
+        ([*f.sources(), *held_out, wide], r"expected f32\[rows,4,3\] .* but got f32\[10,4\]"),
+        ([*f.sources(), "--eval-batch", few], "the evaluation's arrays have 3 rows but one evaluation takes 4"),
+    ):
+        shutil.rmtree(f.folder / "bad", ignore_errors=True)
+        result = t.run(f.command("bad", "--no-cache", "--eval", f.folder / "eval.mlir", batches=args), check=False)
+        assert result.returncode == 1 and re.search(pattern, result.stderr) and result.stderr.count("error:") == 1, result.stderr
+        assert "compiled step" not in result.stdout and not (f.folder / "bad").exists(), result.stdout
+
+
 def beyond_the_type(f):
     """A number of u64 that i64 does not hold is an error, not another number."""
 
@@ -276,7 +294,7 @@ def beyond_the_type(f):
 
 def main():
     f = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]))
-    for check in (rows_and_epochs, resumes, keys_advance, micro_batches, evaluates, files_of_odd_names, mistakes, beyond_the_type):
+    for check in (rows_and_epochs, resumes, keys_advance, micro_batches, evaluates, files_of_odd_names, mistakes, mistakes_come_before_compilation, beyond_the_type):
         check(f)
         print("PASS", check.__name__)
 
