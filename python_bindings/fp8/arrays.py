@@ -4,6 +4,7 @@ import functools
 import operator
 import os
 import sys
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -77,6 +78,11 @@ def is_jax(value):
     return type(value).__module__.startswith("jax")
 
 
+def is_traced(value):
+    """Returns whether a value is one that JAX traces, which has no numbers."""
+    return is_jax(value) and isinstance(value, sys.modules["jax"].core.Tracer)
+
+
 def is_key(value):
     """Returns whether a value is a typed key of jax.random."""
     return is_jax(value) and "key<" in str(getattr(value, "dtype", ""))
@@ -115,6 +121,8 @@ def given(value, shape, dtype, path):
         if tuple(shape) or not _holds(dtype, value):
             raise TypeError(f"{path}: expected {describe(shape, dtype)} but got the {type(value).__name__} {value}")
         return np.array(value, dtype)
+    if is_traced(value):
+        raise TypeError(f"{path}: expected an array but got what JAX traces in place of one: a compiled step is called outside of jax.jit, jax.grad and the like")
     if is_key(value):
         import jax
 
@@ -137,6 +145,13 @@ def given_batch(value, info, rank, path):
         return given(value, info.shape, dtype, path)
     whole = given(value, info.whole_shape, dtype, path)
     return whole[tuple(slice(begin, begin + size) for begin, size in zip(info.parts[rank], info.shape))]
+
+
+def expect_batches(batches):
+    """Raises TypeError for what cannot be several batches, such as a batch."""
+    has_items = hasattr(type(batches), "__iter__") or hasattr(type(batches), "__getitem__")
+    if not has_items or isinstance(batches, Mapping | str | bytes):
+        raise TypeError(f"expected batches in an iterable, such as a list, but got a {type(batches).__name__}")
 
 
 def count(name, value, most=None):

@@ -116,6 +116,8 @@ def compile(
     numbers = {"threads": threads, "compile_threads": compile_threads, "zero": zero, "global_batch": global_batch}
     threads, compile_threads, zero, global_batch = (arrays.count(*each, most=2**31 - 1) for each in numbers.items())
     made = None
+    if isinstance(step, Step):
+        raise TypeError("expected a function but got a compiled step: compile the function that it was compiled from")
     if callable(step):
         made = trees.JaxTrees(step, args, named, _OPTIONS)
         text = made.text

@@ -110,6 +110,7 @@ def _held_out(function, batches, data, eval_data, holdout, seed, threads):
     held_out = _native.HeldOut()
     held_out.data, held_out.eval_data = _files(data), _files(eval_data)
     held_out.holdout, held_out.seed, held_out.threads = float(holdout), arrays.count("seed", seed, most=2**64 - 1), threads
+    _expect_data(batches, data, eval_data)
     if batches is not None:
         held_out.arrays = _stacked(function, batches)
     return held_out
@@ -118,6 +119,14 @@ def _held_out(function, batches, data, eval_data, holdout, seed, threads):
 def _files(given):
     """Returns the paths of one file or of several."""
     return [arrays.path_text(path) for path in ([given] if isinstance(given, (str, os.PathLike)) else given)]
+
+
+def _expect_data(batches=None, data=(), eval_data=(), **others):
+    """Raises an error unless there are data for an evaluation."""
+    if batches is None and not data and not eval_data:
+        raise ValueError("expected held-out batches, or held-out text (data, eval_data), but got neither")
+    if batches is not None:
+        arrays.expect_batches(batches)
 
 
 _KEYWORDS = ("batches", "data", "eval_data", "holdout", "seed")
@@ -130,6 +139,10 @@ def expect_held_out(step, given):
     if unknown := [name for name in given if name not in _KEYWORDS]:
         raise TypeError(f"held_out: expected keyword arguments of fp8.evaluate ({', '.join(_KEYWORDS)}) but got {unknown[0]}")
     batches = given.get("batches")
+    try:
+        _expect_data(**given)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"held_out: {error}") from error
     if isinstance(batches, Iterator):
         raise TypeError("expected held-out batches that can be gone through again, a list for one, but got an iterator")
     if not isinstance(batches, Sequence):

@@ -25,7 +25,10 @@ def load(directory: str | os.PathLike, threads: int = 0, group: Group | None = N
     if functions.package.text("signature.json") is None:
         raise ValueError(f"{directory}: expected signature.json in the package: it was written by an earlier version")
     described = directory / "trees.json"
-    rows = json.loads(described.read_text("utf-8")) if described.exists() else None
+    try:
+        rows = json.loads(described.read_text("utf-8")) if described.exists() else None
+    except ValueError as error:
+        raise ValueError(f"{described}: expected JSON but got {error}") from None
     # Another program may have written another step there since.
     if rows and rows.get("fingerprint") not in (None, functions.package.text("fingerprint")):
         rows = None

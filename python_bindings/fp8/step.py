@@ -62,6 +62,12 @@ class Step:
         """
         return self._take(in_places(self._trees, args, named) if named or self._trees.by_name else args, lambda memory: None)
 
+    def _expect_fit(self, args):
+        """Raises TypeError unless the step takes these arguments, whose state is not looked at."""
+        leaves, _ = self._trees.flatten(args)
+        for i, path in self._inputs:
+            arrays.given_batch(leaves[i], self._functions.arguments[self._functions.place[path]], self._functions.rank, path)
+
     def _take(self, args, begin):
         """Takes one step; `begin` is told the buffers of its state before."""
         leaves, structures = self._trees.flatten(args)
@@ -324,6 +330,12 @@ class Step:
         temporary = directory / f"trees.json.{os.getpid()}-{threading.get_ident()}.tmp"  # All ranks of a group may call this.
         temporary.write_text(json.dumps(trees, indent=1), "utf-8")
         os.replace(temporary, directory / "trees.json")
+
+    def __deepcopy__(self, memo):
+        return self  # like a function: states have buffers of their own
+
+    def __reduce__(self):
+        raise TypeError("expected what can be pickled but got a compiled step: step8.save(DIR) writes it, and fp8.load(DIR) reads it in another process")
 
     def __repr__(self):
         return f"<fp8.Step of {len(self._trees.arguments)} arrays, {self._text('summary.txt').strip()}>"

@@ -145,6 +145,8 @@ class Trainer:
         if trace_every and not self._has_trace():
             raise ValueError("expected a step with a trace for trace_every but got one without: fp8.compile(step, ..., trace=True)")
         self.held_out = held_out if held_out is None or isinstance(held_out, dict) else {"batches": held_out}
+        if evaluate_every and held_out is None:
+            raise ValueError("expected held_out, the batches of the evaluation, for evaluate_every")
         if held_out is not None:
             expect_held_out(step, self.held_out)
         self.alarms = _texts("alarms", alarms)
@@ -154,6 +156,8 @@ class Trainer:
         self._memory = None  # the buffers of the state, while `fit` runs
         self._columns = []  # the columns of log.csv
         self._may_be_infinite = set()  # the state that was not finite at the beginning
+        roots = step._trees.roots
+        self._last = below(roots[-1], [leaf.path for leaf in step._trees.arguments], roots)  # the leaves of a batch that is one argument
         rows = step.signature["results"]
         self.loss = next(row["path"] for row in rows if row["kind"] == "loss")
         if not self.loss.startswith("result[1]") or any(row["state"] and not row["path"].startswith("result[0]") for row in rows):
@@ -183,9 +187,13 @@ class Trainer:
         The ranks of a group stop after the same step when one of them receives SIGINT or SIGTERM; an exception on a single rank ends all.
         """
         steps = arrays.count("steps", steps)
+        arrays.expect_batches(batches)
         batches = iter(batches)
-        if overwrite:  # An earlier run goes once there is a batch.
-            batches = itertools.chain(list(itertools.islice(batches, 1)), batches)
+        if overwrite:  # An earlier run goes once there is a batch that fits.
+            first = list(itertools.islice(batches, 1))
+            for batch in first:
+                self.step._expect_fit(self._arguments(state, batch))
+            batches = itertools.chain(first, batches)
         with self._locked():
             return self._train(self._begin(state, resume, overwrite), batches, steps)
 
@@ -212,8 +220,6 @@ class Trainer:
         bar = self._bar(steps)
         self._alarms, self._kept = self._rules(), None
         self._started, self._unwritten = time.perf_counter() - self._seconds_before, None
-        roots = self.step._trees.roots
-        last = below(roots[-1], [leaf.path for leaf in self.step._trees.arguments], roots)
         with self._log("log.jsonl") as jsonl, self._log("log.csv") as table, self._catch_signals():
             try:
                 if self._is_first:
@@ -222,7 +228,7 @@ class Trainer:
                     if self._alarms is not None and self._alarms.may_skip:
                         state = self.step._resident(state)
                         self._kept = copy(state)
-                    state, metrics = self.step._take((state, *arguments_of(batch, roots[-1], last)), self._hold)
+                    state, metrics = self.step._take(self._arguments(state, batch), self._hold)
                     state = self._after(state, metrics, steps, jsonl, table, bar)
                     if self.checkpoint_every and self.taken % self.checkpoint_every == 0:
                         self._checkpoint(state)
@@ -241,6 +247,10 @@ class Trainer:
                     bar.close()
         self._checkpoint(state)
         return state
+
+    def _arguments(self, state, batch):
+        """Returns the arguments of a step."""
+        return state, *arguments_of(batch, self.step._trees.roots[-1], self._last)
 
     def _hold(self, memory):
         """Notes the buffers of the state before a step."""
@@ -533,7 +543,7 @@ class Trainer:
     def _begin_files(self, resume, overwrite):
         self.out.mkdir(parents=True, exist_ok=True)
         checkpoints = [path for _, path in self._matching(r"checkpoint-(\d+)(-\d+-of-\d+)?\.safetensors(\.index\.json)?")]
-        logs = [path for name in ("log.csv", "log.jsonl", "trace.jsonl") if (path := self.out / name).exists()]
+        logs = [path for name in ("log.csv", "log.jsonl", "trace.jsonl") if (path := self.out / name).exists() and path.stat().st_size]
         earlier = [*logs, *checkpoints]
         if not resume and (self.out / "manifest.json").exists() and (self.out / "package.so").exists():
             raise FileExistsError(f"{self.out}: expected another directory for the run than that of a package")

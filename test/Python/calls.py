@@ -643,6 +643,17 @@ class Errors(unittest.TestCase):
                 fp8.compile(jax.jit(step, static_argnames="mode"), self.state, self.batch, mode)
         self.assertEqual(fp8.compile(functools.partial(step, mode="train"), self.state, self.batch)(self.state, self.batch)[1], self.step(self.state, self.batch)[1])
 
+    def test_a_step_is_no_function_of_jax(self):
+        with self.assertRaisesRegex(TypeError, r"batch\['.*: expected an array but got what JAX traces in place of one: .* outside of jax.jit"):
+            jax.jit(lambda batch: self.step(self.state, batch))(self.batch)
+        with self.assertRaisesRegex(TypeError, "expected a function but got a compiled step"):
+            fp8.compile(self.step, self.state, self.batch)
+
+    def test_copies_of_a_step(self):
+        self.assertIs(deepcopy(self.step), self.step)
+        with self.assertRaisesRegex(TypeError, r"expected what can be pickled but got a compiled step: step8.save\(DIR\) writes it"):
+            pickle.dumps(self.step)
+
     def test_masked_arrays(self):
         """The mask would get lost."""
         masked = np.ma.masked_array(np.asarray(self.batch["x"]), mask=True)

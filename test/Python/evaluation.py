@@ -158,8 +158,11 @@ class BesideFP8Run(unittest.TestCase):
             evaluate(self.state, batches=[{"x": steps.batch()["x"]}])
         with self.assertRaisesRegex(ValueError, "expected held-out batches but got none"):
             evaluate(self.state, batches=[])
-        with self.assertRaisesRegex(ValueError, "the evaluation has no data"):
+        with self.assertRaisesRegex(ValueError, r"expected held-out batches, or held-out text \(data, eval_data\), but got neither"):
             evaluate(self.state)
+        for held, text in ((held_out, "but got a function"), ({"seed": 3}, "but got neither")):
+            with self.assertRaisesRegex((TypeError, ValueError), f"held_out: expected .* {text}"):
+                fp8.Trainer(self.step, self.folder / "none", held_out=held)
         for error, text, data in (
             (ValueError, "expected seed to be 0 or more but got -1", {"seed": -1}),
             (ValueError, "expected seed to be at most 18446744073709551615 but got 18446744073709551616", {"seed": 2**64}),
@@ -188,6 +191,9 @@ class BesideFP8Run(unittest.TestCase):
         self.assertEqual(fp8.evaluate(loaded, state, batches=held_out()), fp8.evaluate(self.step, self.state, batches=held_out()))
         with self.assertRaisesRegex(ValueError, "expected a package that exports bf16 but got one for none"):
             fp8.export_weights(loaded, self.folder / "none", state, format="bf16")
+        (self.folder / "package" / "trees.json").write_text('{"roots": [')
+        with self.assertRaisesRegex(ValueError, r"trees\.json: expected JSON but got "):
+            fp8.load(self.folder / "package")
         # A package of an fp8-run that exports weights.
         subprocess.run([FP8_RUN, self.folder / "step.mlir", "--init", self.folder / "init.safetensors", "--eval", self.folder / "eval.mlir", "--recipe", "scaling_fp8",
                         "--export-weights", "-", "--export-format", "bf16", "--emit-package", self.folder / "exporting", "--quiet"], check=True)  # fmt: skip

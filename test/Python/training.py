@@ -161,7 +161,7 @@ class Training(unittest.TestCase):
             raise RuntimeError("no data")
             yield
 
-        for state, data, error in ((self.state[:1], batches(), "."), (self.state, None, "not iterable"), (self.state, failing(), "no data")):
+        for state, data, error in ((self.state[:1], batches(), "."), (self.state, None, "but got a NoneType"), (self.state, failing(), "no data")):
             with self.assertRaisesRegex((TypeError, ValueError, RuntimeError), error):
                 self.trainer().fit(state, data, 3, overwrite=True)
             self.assertEqual({path.name: path.read_bytes() for path in self.out.iterdir()}, before)
@@ -342,6 +342,22 @@ class Training(unittest.TestCase):
                 self.trainer().fit(self.state, batches(), steps_)
         self.assertFalse(self.out.exists())
 
+    def test_a_batch_that_does_not_fit(self):
+        """It is told before an earlier run goes, and leaves nothing that would be in the way of the next try."""
+        wrong = jax.tree.map(lambda x: x[1:], steps.batch())
+        for given, text in (
+            ([wrong], r"batch\['weights'\]\['unused'\]: expected float32\[32,3\] but got float32\[31,3\]|batch\['x'\]: expected .*"),
+            (steps.batch(), "expected batches in an iterable, such as a list, but got a dict"),
+            (steps.batch, "expected batches in an iterable, such as a list, but got a function"),
+        ):
+            with self.assertRaisesRegex(TypeError, text):
+                self.trainer().fit(self.state, given, 2)
+        self.trainer().fit(self.state, batches(), 2)
+        with self.assertRaisesRegex(TypeError, "but got float32"):
+            self.trainer().fit(self.state, [wrong], 2, overwrite=True)
+        self.assertEqual(len(self.lines()), 2)
+        self.assertTrue((self.out / "checkpoint-2.safetensors").exists())
+
     def test_rules_are_texts(self):
         for alarms in ([3], 3):
             with self.assertRaisesRegex(TypeError, "expected alarms to be texts but got 3"):
@@ -351,6 +367,8 @@ class Training(unittest.TestCase):
         """It is reported before training, not when it is needed first."""
         with self.assertRaisesRegex(ValueError, "expected a step with an evaluation"):
             self.trainer(held_out=[steps.batch()])
+        with self.assertRaisesRegex(ValueError, "expected held_out, the batches of the evaluation, for evaluate_every"):
+            self.trainer(evaluate_every=2)
         with self.assertRaisesRegex(ValueError, "expected a step with a trace for trace_every but got one without"):
             self.trainer(trace_every=2)
         with self.assertRaisesRegex(TypeError, "expected a step that fp8.compile or fp8.load made but got function"):
