@@ -147,7 +147,7 @@ def compile(
         loaded = program.load()
     functions = state.Functions(loaded, group)
     if evaluate is not None:
-        _expect_loss(functions.package.function("eval"))
+        _expect_loss(functions.package.function("eval"), is_quiet=not is_first)
     if made is None:
         made = package.trees_of(functions)
     return Step(functions, made, threads, program, recompile)
@@ -179,10 +179,15 @@ def _expect_rows(made, error):
             raise ValueError(f"expected a batch with rows but got {batch[0].path}: {arrays.describe(batch[0].shape, batch[0].dtype)}") from error
 
 
-def _expect_loss(evaluation):
-    """Raises CompileError unless the evaluation has a result that can be its loss."""
+def _expect_loss(evaluation, is_quiet):
+    """Raises CompileError unless the evaluation has a result that can be its loss; warns if it is one of several in a dictionary and only the order of
+    their names decides."""
     results = [info for info in evaluation.results if info.kind != "state"]
-    if not any(math.prod(info.shape) == 1 and info.dtype.startswith(("F", "BF")) for info in results):
+    names = [info.name for info in results if math.prod(info.shape) == 1 and info.dtype.startswith(("F", "BF"))]
+    is_called = any(re.search(r"\bloss\b\W*$", name) for name in names)
+    if len(names) > 1 and not is_called and not is_quiet and not re.fullmatch(r"result(\[\d+\])*", names[0]):
+        warnings.warn(f"expected a result of the evaluation that is called loss but got {', '.join(names)}: {names[0]} is taken for it", CompileWarning, stacklevel=3)
+    if not names:
         found = ", ".join(f"{info.name}: {info.dtype}[{','.join(map(str, info.shape))}]" for info in results)
         raise CompileError(f"expected an evaluation that returns a loss, a floating-point scalar, but got {found or 'no results'}", [])
 

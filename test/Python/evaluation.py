@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -148,6 +149,21 @@ class BesideFP8Run(unittest.TestCase):
             fp8.export_weights(self.step, out, self.state, format="f16")
         with self.assertRaises(OSError):
             fp8.export_weights(self.step, self.folder / "step.mlir" / "below", self.state)
+
+    def test_a_loss_without_a_name(self):
+        """Which of several scalars is the loss must not depend on the order of their names in silence."""
+        scalars = lambda state, batch: {"accuracy": jnp.float32(0.5), "xent": steps.tupled(state, batch)[1]["loss"]}
+        with self.assertWarnsRegex(fp8.CompileWarning, r"that is called loss but got result\['accuracy'\], result\['xent'\]: result\['accuracy'\] is taken for it"):
+            fp8.compile(steps.tupled, steps.state(), steps.batch(), recipe="none", evaluate=scalars)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for one in (
+                lambda state, batch: scalars(state, batch)["xent"],
+                lambda state, batch: (scalars(state, batch)["xent"], {"accuracy": 0.5}),
+                lambda state, batch: {"a": jnp.float32(1), "loss": scalars(state, batch)["xent"]},
+                lambda state, batch: {"labels": batch["x"][0], "xent": scalars(state, batch)["xent"]},
+            ):
+                fp8.compile(steps.tupled, steps.state(), steps.batch(), recipe="none", evaluate=one)
 
     def test_wrong_batches(self):
         evaluate = lambda *state, **data: fp8.evaluate(self.step, *state, **data)
