@@ -78,6 +78,30 @@ def _rows_of_table(text):
             yield _line_of_cells(step, named)
 
 
+_undos = []  # of what runs have changed of the process
+
+
+@contextlib.contextmanager
+def _undone(undo):
+    """Calls `undo` at the end, or first of all in a process that is forked before, such as one that loads data: that would keep the lock of the
+    run, and would not end when a signal tells it to."""
+    _undos.append(undo)
+    try:
+        yield
+    finally:
+        if undo in _undos:
+            _undos.remove(undo)
+            undo()
+
+
+def _begin_in_child():
+    while _undos:
+        _undos.pop()()
+
+
+os.register_at_fork(after_in_child=_begin_in_child)
+
+
 def _texts(name, given):
     """Returns one or several texts as a list; raises TypeError for anything else."""
     texts = [given] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
@@ -205,7 +229,7 @@ class Trainer:
             return
         self.out.mkdir(parents=True, exist_ok=True)
         directory = os.open(self.out, os.O_RDONLY)
-        try:
+        with _undone(lambda: os.close(directory)):
             try:
                 fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -213,8 +237,6 @@ class Trainer:
             except OSError:
                 pass  # a file system without locks
             yield
-        finally:
-            os.close(directory)
 
     def _train(self, state, batches, steps):
         bar = self._bar(steps)
@@ -344,11 +366,8 @@ class Trainer:
             before = {number: signal.signal(number, ended) for number in defaults}
         else:
             before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
+        with _undone(lambda: [signal.signal(*each) for each in before.items()]):
             yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _stop_if_told(self, state):
         # Python ignores what a handler raises within a finalizer or a callback of the garbage collector, of which JAX has one.

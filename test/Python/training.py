@@ -4,6 +4,7 @@ import csv
 import gc
 import io
 import json
+import multiprocessing
 import os
 import pathlib
 import signal
@@ -31,6 +32,14 @@ FP8_RUN = sys.argv.pop(1)
 
 def batches(count=100, begin=0):
     return (steps.batch(i) for i in range(begin, count))
+
+
+def same(batch):
+    return batch
+
+
+def handlers_of(_):
+    return [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
 
 
 def spoiled(state, batch):
@@ -114,6 +123,25 @@ class Training(unittest.TestCase):
         self.trainer().fit(self.state, others(), 2)
         self.assertEqual(len(self.lines()), 2)
         self.trainer().fit(self.state, batches(), 1, overwrite=True)
+
+    def test_processes_that_load_data(self):
+        """They are forked during a run, of which they keep nothing: neither its lock nor what it does with signals."""
+        pools = []
+
+        def loaded(first, count):
+            with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # JAX's about forks
+                pools.append(multiprocessing.get_context("fork").Pool(1))
+            (handlers,) = pools[-1].map(handlers_of, [0])
+            self.assertEqual(handlers, [signal.SIG_DFL, signal.default_int_handler])
+            self.assertNotEqual(handlers_of(0), handlers)
+            yield from pools[-1].imap(same, jax.tree.map(np.asarray, list(batches(first + count, first))))
+
+        self.trainer().fit(self.state, loaded(0, 2), 2)
+        self.trainer().fit(self.state, loaded(2, 2), 4, resume=True)
+        self.assertEqual(len(self.lines()), 4)
+        for pool in pools:
+            pool.terminate()
+            pool.join()
 
     def test_resuming_passes_over_a_damaged_checkpoint(self):
         whole = self.trainer(self.folder / "whole").fit(self.state, batches(), 5)
