@@ -722,7 +722,8 @@ public:
       Unlocked others;
       status = fp8_program_load(handle, &package);
     }
-    check(status);
+    if (status != FP8_OK)
+      throw Failure(status, fp8_compiler_last_error());
     return std::make_unique<Package>(package);
   }
 

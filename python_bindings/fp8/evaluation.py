@@ -69,6 +69,8 @@ def export_weights(
     """
     _check_step(step)
     directory = arrays.path_text(directory)
+    if not isinstance(format, str):
+        raise TypeError(f"expected format to be a text but got {format!r}")
     number = None if number is None else arrays.count("number", number, most=2**63 - 1)
     with step._held(state) as memory:
         memory.gather()

@@ -66,8 +66,10 @@ def _row(line):
 
 def _rows_of_table(text):
     """Yields the rows of a `log.csv`, which it may have left incomplete, as lines of `log.jsonl` have them."""
-    rows = csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline=""))
-    columns = next(rows, [])
+    try:
+        columns, *rows = csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline=""))
+    except (ValueError, csv.Error):  # nothing, or no table at all
+        return
     for cells in rows if columns[:2] == ["step", "loss"] else ():
         try:
             step, *values = int(cells[0]), *(float(cell) if cell else None for cell in cells[1:])

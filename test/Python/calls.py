@@ -691,6 +691,10 @@ class Errors(unittest.TestCase):
         ):
             with self.assertRaisesRegex(error, text):
                 fp8.compile(steps.tupled, state, batch, **options)
+        with self.assertRaisesRegex(ValueError, "neoverse-v2"):  # of another machine
+            fp8.compile(steps.tupled, state, batch, target="neoverse-v2")
+        with self.assertRaisesRegex(TypeError, "expected format to be a text but got None"):
+            fp8.export_weights(self.step, "none", state, format=None)
         with self.assertRaisesRegex(TypeError, "expected step to be a function, a module's text or its path but got int"):
             fp8.compile(42)
         with self.assertRaisesRegex(TypeError, "expected group to be an fp8.Group but got str"):

@@ -471,6 +471,7 @@ class Training(unittest.TestCase):
             ({"log.jsonl": whole["log.jsonl"].rstrip("\n")}, [1, 2, 3, 4]),
             ({"log.jsonl": cut["log.jsonl"], "log.csv": whole["log.csv"]}, [1, 2, 3, 4]),
             (cut, [1, 2]),
+            ({"log.jsonl": whole["log.jsonl"], "log.csv": "\0" * 200000 + "\n"}, [1, 2, 3, 4]),
             ({"log.jsonl": '{"step": 1, "metrics": 3}\n' + whole["log.jsonl"] + json.dumps({**first, "loss": 0}) + "\n"}, [1, 2, 3, 4]),
             ({}, []),
         ):
