@@ -622,9 +622,12 @@ protected:
     words.push_back(PROGRAM);
     words.insert(words.end(), arguments.begin(), arguments.end());
     words.push_back(text);
-    return spawn(
-        words, {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"},
-        outputOf(0));
+    // Open MPI's launcher removes the folder of its sessions at its end,
+    // although another launcher may be about to use it.
+    return spawn(words,
+                 {"OMPI_ALLOW_RUN_AS_ROOT=1",
+                  "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "TMPDIR=" + dir.path},
+                 outputOf(0));
   }
 };
 } // namespace
