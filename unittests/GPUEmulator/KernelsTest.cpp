@@ -427,6 +427,57 @@ TEST(HandOver, NeedsItsBarriers) {
   }
 }
 
+// Each thread stores how many of 64 indices are below 40, and whether all or
+// any of them are.
+static const std::string reduces = header + R"(
+declare i1 @llvm.nvvm.barrier.cta.red.and.aligned.all(i32, i1)
+declare i1 @llvm.nvvm.barrier.cta.red.or.aligned.count(i32, i32, i1)
+declare i32 @llvm.nvvm.barrier.cta.red.popc.aligned.all(i32, i1)
+define ptx_kernel void @k(ptr %out) {
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %is = icmp ult i32 %t, 40
+  %count = call i32 @llvm.nvvm.barrier.cta.red.popc.aligned.all(i32 0, i1 %is)
+  %all = call i1 @llvm.nvvm.barrier.cta.red.and.aligned.all(i32 0, i1 %is)
+  %any = call i1 @llvm.nvvm.barrier.cta.red.or.aligned.count(i32 1, i32 64, i1 %is)
+  %allBit = select i1 %all, i32 256, i32 0
+  %anyBit = select i1 %any, i32 512, i32 0
+  %both = or i32 %allBit, %anyBit
+  %sum = or i32 %count, %both
+  %p = getelementptr i32, ptr %out, i32 %t
+  store i32 %sum, ptr %p, align 4
+  ret void
+}
+)";
+
+TEST(BarrierReduction, SeesAllPredicates) {
+  for (Schedule schedule : schedules())
+    for (auto [bound, expected] : {std::pair(0u, 0u), std::pair(40u, 512u + 40),
+                                   std::pair(64u, 768u + 64)}) {
+      Device device;
+      uint64_t out = device.allocate<uint32_t>(64);
+      Result run = device.launch(
+          mutate(reduces, "%t, 40", "%t, " + std::to_string(bound)), 1, 64,
+          schedule);
+      ASSERT_TRUE(run) << run.message;
+      EXPECT_EQ(device.download<uint32_t>(out, 64),
+                std::vector<uint32_t>(64, expected));
+    }
+}
+
+TEST(BarrierReduction, IsNotMixedWithOthers) {
+  std::string text = mutate(reduces, "%t, 40", "%t, 32");
+  text = mutate(text, "  %all = call", R"(  br i1 %is, label %wait, label %meet
+wait:
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  ret void
+meet:
+  %all = call)");
+  Device device;
+  device.allocate<uint32_t>(64);
+  Result run = device.launch(text, 1, 64);
+  EXPECT_EQ(run.fault, Fault::Invalid) << run.message;
+}
+
 //===----------------------------------------------------------------------===//
 // Atomics
 //===----------------------------------------------------------------------===//

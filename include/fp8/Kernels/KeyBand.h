@@ -37,12 +37,22 @@ struct KeyBand {
   /// have no visible key, since padding or a bias hides more than the band;
   /// then all keys count. Empty if every row has a visible key.
   SmallVector<OpOperand *> rowsToCheck;
+
+  /// Which rows the caller can check.
+  enum class Checks {
+    /// Those of kernels whose tasks have whole rows: the task begins again with
+    /// all keys if the values that it has computed ask for that.
+    WholeRows,
+    /// Those of kernels whose domain divides the keys: another kernel has
+    /// computed the values, so they are known before the first block.
+    DividedRows,
+  };
   static constexpr double kLeastOfRow = -5e8;
 
   /// Finds the hidden keys of `kernel`, which works on buffers. Proves them by
   /// data flow through the bodies of its structured ops; returns nullopt if it
-  /// cannot. `mayCheck` says whether the caller can check rows.
-  static std::optional<KeyBand> find(Block &kernel, bool mayCheck);
+  /// cannot.
+  static std::optional<KeyBand> find(Block &kernel, Checks checks);
 };
 
 } // namespace mlir::fp8

@@ -394,7 +394,7 @@ int64_t fp8::windowOf(KernelOp kernel, const KeyBand &band,
 std::optional<int64_t> fp8::mostKeysOf(KernelOp kernel,
                                        ArrayRef<int64_t> tile) {
   std::optional<KeyBand> band =
-      KeyBand::find(kernel.getBody().front(), /*mayCheck=*/true);
+      KeyBand::find(kernel.getBody().front(), KeyBand::Checks::WholeRows);
   if (!band || band->keyLoop)
     return band ? std::optional(band->numKeys) : std::nullopt;
   int64_t most = windowOf(kernel, *band, tile);

@@ -42,7 +42,7 @@ bool KeyBandFinder::findBand() {
   auto isProved = [&](int64_t last, std::optional<int64_t> first) {
     return setBand(last, first) &&
            (prove(/*withChecks=*/false) ||
-            (mayCheck && !found.keyLoop && prove(/*withChecks=*/true)));
+            (canCheckRows() && prove(/*withChecks=*/true)));
   };
   for (int64_t last : all) {
     for (int64_t before : llvm::reverse(all))
@@ -63,6 +63,6 @@ std::optional<KeyBand> KeyBandFinder::run() {
   return std::nullopt;
 }
 
-std::optional<KeyBand> KeyBand::find(Block &kernel, bool mayCheck) {
-  return KeyBandFinder(kernel, mayCheck).run();
+std::optional<KeyBand> KeyBand::find(Block &kernel, Checks checks) {
+  return KeyBandFinder(kernel, checks).run();
 }

@@ -71,14 +71,21 @@ struct Distances {
 /// Returns the number in a float or integer attribute.
 std::optional<double> numberIn(Attribute attr);
 
+/// Returns what casts between floats begin with.
+inline Value skipCasts(Value value) {
+  while (isa_and_nonnull<arith::ExtFOp, arith::TruncFOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
 /// What is known of the values in the body of an op.
 using BodyValues = DenseMap<Value, PerPair>;
 
 /// Finds the band of one kernel.
 class KeyBandFinder {
 public:
-  KeyBandFinder(Block &kernel, bool mayCheck)
-      : kernel(kernel), mayCheck(mayCheck) {
+  KeyBandFinder(Block &kernel, KeyBand::Checks checks)
+      : kernel(kernel), checks(checks) {
     auto op = dyn_cast<KernelOp>(kernel.getParentOp());
     if (op && op.getBlock())
       orderedLoop = op.getDomain().size() - 1;
@@ -105,6 +112,7 @@ private:
   bool setBand(int64_t last, std::optional<int64_t> first);
   bool prove(bool withChecks);
   bool isOfPairs(linalg::GenericOp op, unsigned result);
+  bool canCheckRows() const;
   bool checkRow(linalg::GenericOp op, Value row);
   std::optional<BodyValues> evaluateBody(linalg::GenericOp op);
   bool maximumIsVisible(linalg::GenericOp op, arith::SubFOp difference,
@@ -121,7 +129,7 @@ private:
   bool areSame(linalg::GenericOp op, Value a, Value b) const;
 
   Block &kernel;
-  bool mayCheck;
+  KeyBand::Checks checks;
   /// Whether values of rows are checked in this proof, and which maxima must be
   /// among them.
   bool isChecking = false;

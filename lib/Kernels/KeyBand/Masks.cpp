@@ -88,25 +88,50 @@ static std::optional<arith::CmpIPredicate> swapped(arith::CmpIPredicate p) {
   }
 }
 
-/// Returns which of two domain loops has the values of rows: operands of ops on
-/// scores that run over this loop and not over the other one. Returns nullopt
-/// if there are operands of both kinds.
+/// Returns the operands that the body subtracts from what it takes the
+/// exponential of: maxima of rows, or logarithms of their sums.
+static SmallVector<OpOperand *> subtractedRows(linalg::GenericOp op) {
+  SmallVector<OpOperand *> rows;
+  for (Operation &inner : op.getBody()->without_terminator()) {
+    if (!isa<math::ExpOp, math::Exp2Op>(inner))
+      continue;
+    auto difference =
+        skipCasts(inner.getOperand(0)).getDefiningOp<arith::SubFOp>();
+    if (!difference)
+      continue;
+    if (auto row = dyn_cast<BlockArgument>(skipCasts(difference.getRhs())))
+      rows.push_back(&op->getOpOperand(row.getArgNumber()));
+  }
+  return rows;
+}
+
+/// Returns which of two domain loops has the values of rows, which run over
+/// this loop and not over the other one: those that an exponential subtracts,
+/// else any operand of ops on scores. (A mask of padding or a bias may have a
+/// value for each key.) Returns nullopt if there are such operands of both
+/// loops.
 std::optional<unsigned> KeyBandFinder::loopOfRows(unsigned a,
                                                   unsigned b) const {
-  bool has[2] = {false, false};
+  bool subtracts[2] = {false, false}, has[2] = {false, false};
   for (auto op : kernel.getOps<linalg::GenericOp>()) {
     auto dims =
         op->getAttrOfType<DenseI64ArrayAttr>(FP8Dialect::kTaskDimsAttrName);
     if (isDot(op) || !dims || dims.size() <= std::max(a, b) || dims[a] < 0 ||
         dims[b] < 0)
       continue;
-    for (AffineMap map : op.getIndexingMapsArray()) {
+    auto note = [&](AffineMap map, bool (&found)[2]) {
       bool hasA = map.isFunctionOfDim(dims[a]),
            hasB = map.isFunctionOfDim(dims[b]);
-      has[0] |= hasA && !hasB;
-      has[1] |= hasB && !hasA;
-    }
+      found[0] |= hasA && !hasB;
+      found[1] |= hasB && !hasA;
+    };
+    for (OpOperand *row : subtractedRows(op))
+      note(op.getMatchingIndexingMap(row), subtracts);
+    for (AffineMap map : op.getIndexingMapsArray())
+      note(map, has);
   }
+  if (subtracts[0] != subtracts[1])
+    return subtracts[0] ? a : b;
   if (has[0] && has[1])
     return std::nullopt;
   // Without values of rows no exponential is compared with a maximum, and it

@@ -138,18 +138,31 @@ bool KeyBandFinder::proveOp(linalg::GenericOp op) {
   return true;
 }
 
+/// Returns whether the caller can check rows of this kernel.
+bool KeyBandFinder::canCheckRows() const {
+  return found.keyLoop.has_value() == (checks == KeyBand::Checks::DividedRows);
+}
+
+/// Returns whether another kernel has computed all of `buffer`.
+static bool isOnlyRead(Value buffer) {
+  return isa<BlockArgument>(buffer) &&
+         llvm::all_of(buffer.getUses(), [](OpOperand &use) {
+           auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
+           return generic && generic.isDpsInput(&use);
+         });
+}
+
 /// Lets `row`, from which the scores of a row are subtracted, be checked.
 bool KeyBandFinder::checkRow(linalg::GenericOp op, Value row) {
-  while (Operation *cast = row.getDefiningOp()) {
-    if (!isa<arith::ExtFOp, arith::TruncFOp>(cast))
-      return false;
-    row = cast->getOperand(0);
-  }
-  OpOperand &operand =
-      op->getOpOperand(cast<BlockArgument>(row).getArgNumber());
-  if (isChecking && !llvm::is_contained(found.rowsToCheck, &operand))
+  auto argument = dyn_cast<BlockArgument>(skipCasts(row));
+  if (!argument)
+    return false;
+  OpOperand &operand = op->getOpOperand(argument.getArgNumber());
+  if (!isChecking || (found.keyLoop && !isOnlyRead(operand.get())))
+    return false;
+  if (!llvm::is_contained(found.rowsToCheck, &operand))
     found.rowsToCheck.push_back(&operand);
-  return isChecking;
+  return true;
 }
 
 bool KeyBandFinder::prove(bool withChecks) {

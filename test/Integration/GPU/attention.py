@@ -26,6 +26,17 @@ def calm(attend):
     return lambda q, k, v, extra: attend(q / 16, k, v / 64, extra)
 
 
+def later_and_padded(q, k, v, extra):
+    """The queries are the last positions; those that are padding see no key."""
+    rows, columns = attention.positions(q, k)
+    seen = columns < rows + (k.shape[1] - q.shape[1] + 1)
+    return attention.softmax_attention(q, k, v, mask=seen & (columns >= extra["padding"][:, None, None, None]))
+
+
+def paddings(first, second):
+    return lambda random: {"padding": np.array([first, second], np.int32)}
+
+
 # With more than 1024 keys values of rows have kernels of their own. In WHOLE they do not, so scores are in global memory, for the
 # last block of queries too.
 MASKS = {"extra": lambda random: {"mask": random.random((1, 1, 40, 1700)) < 0.5}}
@@ -33,6 +44,7 @@ CASES = attention.CASES | {
     "many keys": attention.Case(attention.grouped, kv_heads=1, queries=40, keys=1700, batch=1),
     "many causal keys": attention.Case(attention.later, queries=96, keys=1100),
     "many keys and a window": attention.Case(attention.later_window, queries=96, keys=1100),
+    "padded keys": attention.Case(later_and_padded, queries=192, keys=600, extra=paddings(100, 500)),
     "many divided after": attention.Case(attention.divided_after, queries=40, keys=1700, batch=1),
     "many masked keys": attention.Case(attention.zero_rows, queries=40, keys=1700, batch=1, **MASKS),
     "many whole rows": attention.Case(attention.grouped, kv_heads=1, queries=40, keys=1700, batch=1),
@@ -42,11 +54,12 @@ CASES = attention.CASES | {
     "deep tiles in place": attention.Case(calm(attention.causal), dtype="bfloat16", queries=320, keys=320, width=256, batch=1),
     "grouped tiles in place": attention.Case(calm(attention.grouped), kv_heads=1, dtype="bfloat16", queries=128, keys=384, width=128, batch=2),
     "window of tiles in place": attention.Case(calm(attention.later_window), dtype="bfloat16", queries=128, keys=576, width=128, batch=1),
+    "padded tiles in place": attention.Case(calm(later_and_padded), dtype="bfloat16", queries=192, keys=384, width=64, extra=paddings(100, 320)),
     "many tiles": attention.Case(attention.CASES["full"].attend, queries=64, keys=1700, batch=70),
 }
 WHOLE = {"many whole rows", "many tiles"}
 SOME = ["causal", "soft cap", "mask", "bias", "learned bias", "packed", "dropout", "grouped", "cross", "bf16", "f32 softmax of bf16", "one row", "long",
-        "long grouped", "long learned bias", "many keys", "many whole rows", "many causal keys",
+        "long grouped", "long learned bias", "padded keys", "padded tiles in place", "many keys", "many whole rows", "many causal keys",
         "long window", "many keys and a window", "window of tiles in place", "tiles in place"]  # fmt: skip
 CHIPS = ["sm_89", "sm_90a"]
 # Largest error of a gradient, as a share of its norm: dots sum in another order, and bf16 rounds what differs.
@@ -103,7 +116,7 @@ def check(name, chips, checker, fp8_opt, fp8_run, driver, folder):
     case, random = CASES[name], np.random.default_rng(len(name))
     divided = is_divided(case) and name not in WHOLE
     if divided and case.layers != "unrolled":
-        case = dataclasses.replace(case, batch=2 if "bias" in name else 1)
+        case = dataclasses.replace(case, batch=2 if re.search("bias|padded", name) else 1)
     loss = attention.make_loss(case)
 
     def step(params, x, memory, extra):

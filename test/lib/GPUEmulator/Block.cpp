@@ -359,9 +359,10 @@ static std::string countText(unsigned count) {
 // have arrived; without a number, all threads of the block that have not ended.
 // It is then reset. The waiting threads see what all arrived threads did
 // before. With .aligned, all threads of a warp must execute the same
-// instruction.
+// instruction. "barrier.red should not be intermixed with barrier.sync or
+// barrier.arrive using the same active barrier."
 void Block::barrier(Thread &thread, const Instruction &instruction, unsigned id,
-                    unsigned count, bool waits, bool isAligned) {
+                    unsigned count, const Arrival &arrival) {
   auto invalid = [&](const std::string &message) {
     fail(thread, Fault::Invalid, instruction.place, message);
   };
@@ -374,21 +375,26 @@ void Block::barrier(Thread &thread, const Instruction &instruction, unsigned id,
   Barrier &barrier = barriers[id];
   if (barrier.arrived.empty()) {
     barrier.count = count;
+    barrier.reduces = arrival.reduces;
     barrier.place.assign(gatherings.size(), nullptr);
   }
   if (barrier.count != count)
     invalid("barrier " + number(id) + " is one of " + countText(barrier.count) +
             " for others but here one of " + countText(count));
+  if (barrier.reduces != arrival.reduces)
+    invalid("barrier " + number(id) +
+            " reduces predicates for some threads and not for others");
   const Instruction *&place = barrier.place[thread.warp];
-  if (isAligned && place && place != &instruction)
+  if (arrival.isAligned && place && place != &instruction)
     fail(thread, Fault::Divergence, instruction.place,
          "the warp's threads are at different barriers, another one at" +
              place->place);
   place = &instruction;
   barrier.arrived.push_back(&thread);
-  if (waits)
+  barrier.held += arrival.holds;
+  if (arrival.waits)
     barrier.waiting.push_back(&thread);
-  if (!completeBarriers(&thread) && waits)
+  if (!completeBarriers(&thread) && arrival.waits)
     wait(thread, instruction);
 }
 
@@ -416,6 +422,8 @@ bool Block::completeBarriers(Thread *thread) {
       if (!hasAcquired[waiting->warp])
         clocks.acquire(waiting->warp, complete.clock);
       hasAcquired[waiting->warp] = true;
+      waiting->met = complete.arrived.size();
+      waiting->held = complete.held;
       if (waiting != thread)
         makeReady(*waiting);
     }

@@ -84,6 +84,9 @@ struct Thread {
   // The number of fences that make its writes, or its mbarriers, visible to the
   // async proxy.
   uint32_t proxyFences = 0, barrierFences = 0;
+  // How many threads its last barrier.red had, and for how many of them the
+  // predicate held.
+  uint32_t met = 0, held = 0;
 };
 
 /// One launch of a kernel.
@@ -134,10 +137,15 @@ public:
   /// Returns the mask of all lanes of a warp.
   uint32_t fullMask(unsigned warp) const;
 
-  /// Executes barrier.sync (if `waits`) or barrier.arrive for `count` threads;
-  /// 0 stands for all threads of the block.
+  /// What a thread does at a barrier: barrier.arrive, or, if it `waits`,
+  /// barrier.sync or barrier.red, with the thread's predicate.
+  struct Arrival {
+    bool waits, isAligned, reduces, holds;
+  };
+  /// Executes a barrier of `count` threads; 0 stands for all threads of the
+  /// block.
   void barrier(Thread &thread, const Instruction &instruction, unsigned id,
-               unsigned count, bool waits, bool isAligned);
+               unsigned count, const Arrival &arrival);
   /// Orders the accesses of the lanes of a warp.
   void warpBarrier(unsigned warp) { clocks.advance(warp); }
 
@@ -184,6 +192,8 @@ public:
 private:
   struct Barrier {
     unsigned count = 0; // threads; 0: all that have not ended
+    bool reduces = false;
+    uint32_t held = 0; // predicates
     std::vector<Thread *> arrived, waiting;
     std::vector<uint32_t> clock;
     std::vector<const Instruction *> place; // by warp

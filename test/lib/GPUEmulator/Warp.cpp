@@ -80,15 +80,29 @@ static Form findRegister(const std::string &opcode) {
 // Barriers and fences, PTX ISA 9.7.13
 //===----------------------------------------------------------------------===//
 
+/// What barrier.red computes from the predicates of all threads.
+enum class Predicates { Ignored, Count, All, Any };
+
 static void runBarrier(Thread &thread, const Instruction &instruction,
-                       const uint64_t *operands, uint64_t *) {
+                       const uint64_t *operands, uint64_t *results) {
   bool hasCount = instruction.detail[0];
   unsigned count = hasCount ? static_cast<uint32_t>(operands[1]) : 0;
   if (hasCount && count == 0)
     thread.block->fail(thread, Fault::Invalid, instruction.place,
                        "expected a barrier of some threads but got 0");
-  thread.block->barrier(thread, instruction, static_cast<uint32_t>(operands[0]),
-                        count, instruction.detail[1], instruction.detail[2]);
+  auto predicates = static_cast<Predicates>(instruction.detail[3]);
+  bool reduces = predicates != Predicates::Ignored;
+  bool holds = reduces && (operands[hasCount ? 2 : 1] & 1);
+  thread.block->barrier(
+      thread, instruction, static_cast<uint32_t>(operands[0]), count,
+      {/*waits=*/instruction.detail[1] != 0,
+       /*isAligned=*/instruction.detail[2] != 0, reduces, holds});
+  if (predicates == Predicates::Count)
+    results[0] = thread.held;
+  else if (predicates == Predicates::All)
+    results[0] = thread.held == thread.met;
+  else if (predicates == Predicates::Any)
+    results[0] = thread.held > 0;
 }
 
 // bar.warp.sync: "guarantees memory ordering among the threads of the mask".
@@ -122,19 +136,29 @@ static Form findBarrier(const std::string &opcode) {
       form.handler = &runNothing;
       return form;
     }
-  for (bool waits : {true, false})
+  const std::pair<std::string, Predicates> kinds[] = {
+      {"sync", Predicates::Ignored},
+      {"arrive", Predicates::Ignored},
+      {"red.popc", Predicates::Count},
+      {"red.and", Predicates::All},
+      {"red.or", Predicates::Any}};
+  for (const auto &[kind, predicates] : kinds)
     for (bool isAligned : {true, false})
       for (bool hasCount : {true, false}) {
-        std::string name =
-            std::string("barrier.cta.") + (waits ? "sync" : "arrive") +
-            (isAligned ? ".aligned" : "") + (hasCount ? ".count" : ".all");
+        std::string name = "barrier.cta." + kind +
+                           (isAligned ? ".aligned" : "") +
+                           (hasCount ? ".count" : ".all");
+        bool waits = kind != "arrive";
+        bool reduces = predicates != Predicates::Ignored;
         if (opcode != name || (!waits && !hasCount))
           continue;
         form.handler = &runBarrier;
-        form.operands = hasCount ? 2 : 1;
+        form.operands = 1 + hasCount + reduces;
+        form.results = reduces;
         form.detail[0] = hasCount;
         form.detail[1] = waits;
         form.detail[2] = isAligned;
+        form.detail[3] = static_cast<int64_t>(predicates);
         return form;
       }
   return form;

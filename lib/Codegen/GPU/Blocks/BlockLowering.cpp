@@ -204,8 +204,11 @@ LogicalResult BlockLowering::emitTasks(Value first) {
   if (dots.inPlace && band && band->keyLoop == domain.size() - 1)
     first = arith::SubIOp::create(builder, loc, constantIndex(countTasks() - 1),
                                   first);
-  return hasProducer() ? emitTasksWithTma(first)
-                       : emitTask(emitTaskLoop(first));
+  if (hasProducer())
+    return emitTasksWithTma(first);
+  Value task = emitTaskLoop(first);
+  checkRows(task);
+  return emitTask(task);
 }
 
 /// One thread of the last warp, the producer, asks for the operands of all
@@ -238,6 +241,7 @@ LogicalResult BlockLowering::emitTasksWithTma(Value first) {
       made->makeBarriers(threads / kWarp);
   });
   gpu::BarrierOp::create(builder, loc); // of all threads
+  checkRows(first);
   auto branch = scf::IfOp::create(builder, loc, isBelow(thread, threads),
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(builder);

@@ -109,6 +109,15 @@ private:
   LogicalResult emitParts() override;
   LogicalResult emitPartsByKeys() override;
   LogicalResult emitFewKeys(Value seen, ArrayRef<int64_t> counts);
+  // Rows that may have no visible key.
+  struct TaskRange {
+    Value first; // null if it is 0
+    int64_t count;
+  };
+  TaskRange rangeOfTask(linalg::GenericOp op, unsigned loop,
+                        ArrayRef<Value> tileIndex);
+  Value threadSeesKeys(OpOperand &operand, ArrayRef<Value> tileIndex);
+  void checkRows(Value task);
   int64_t dotScratchBytes(linalg::GenericOp op,
                           ArrayRef<int64_t> sizes) override;
   std::array<int64_t, 2> alignmentsOf(linalg::GenericOp op) const;

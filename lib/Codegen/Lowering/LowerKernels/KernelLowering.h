@@ -219,6 +219,7 @@ protected:
                           SmallVectorImpl<int64_t> &sizes,
                           ArrayRef<Value> tileIndex);
   Value seenKeys();
+  Value ifEveryRowSees(Value bound, int64_t otherwise);
   Value firstBlock();
   Value seenEnd();
   LogicalResult emitBlocks(SmallVectorImpl<Value> &offsets,
@@ -370,6 +371,9 @@ protected:
   std::optional<OpenLoop> openKeys;
   /// The first of them; null if that is the first key.
   Value firstKey;
+  /// If the domain divides the keys and rows have to be checked: whether every
+  /// row of the task has a visible key.
+  Value everyRowSees;
   /// Values in registers that earlier ops of the nest have written, per buffer,
   /// and those that are known before its first op. Empty between nests.
   DenseMap<Value, Value> forwarded;

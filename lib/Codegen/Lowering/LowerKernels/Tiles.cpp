@@ -217,6 +217,15 @@ bool KernelLowering::sumsBlocks(linalg::GenericOp op) const {
              utils::IteratorType::reduction;
 }
 
+/// Returns a bound of the last loop that holds if every row has a visible key,
+/// else `otherwise`.
+Value KernelLowering::ifEveryRowSees(Value bound, int64_t otherwise) {
+  if (!everyRowSees)
+    return bound;
+  return arith::SelectOp::create(builder, loc, everyRowSees, bound,
+                                 constantIndex(otherwise));
+}
+
 /// Returns where the first block of the last loop begins in which some query
 /// sees some key of the tile.
 Value KernelLowering::firstBlock() {
@@ -233,8 +242,9 @@ Value KernelLowering::firstBlock() {
   seen = arith::MaxSIOp::create(builder, loc, seen, constantIndex(0));
   Value number =
       arith::DivUIOp::create(builder, loc, seen, constantIndex(tile.back()));
-  return arith::MulIOp::create(builder, loc, number,
-                               constantIndex(tile.back()));
+  Value first =
+      arith::MulIOp::create(builder, loc, number, constantIndex(tile.back()));
+  return ifEveryRowSees(first, 0);
 }
 
 /// Returns from where on no query sees a key of the tile, along the last loop;
@@ -247,8 +257,9 @@ Value KernelLowering::seenEnd() {
     return nullptr;
   int64_t distance = isOfQueries ? -*band->first : band->last;
   unsigned other = isOfQueries ? *band->keyLoop : band->queryLoop;
-  return arith::AddIOp::create(builder, loc, tileOffsets[other],
-                               constantIndex(tileSizes[other] + distance));
+  Value end = arith::AddIOp::create(builder, loc, tileOffsets[other],
+                                    constantIndex(tileSizes[other] + distance));
+  return ifEveryRowSees(end, domain.back());
 }
 
 LogicalResult KernelLowering::beginBlocks(ArrayRef<int64_t> largest) {
