@@ -273,13 +273,17 @@ def SplitAttention : Pass<"fp8-split-attention", "::mlir::func::FuncOp"> {
     have some keys each, and run over the queries in order. Both compute the
     scores. GPUs, which need many blocks, run this pass.
 
-    With more than 1024 keys rows are too long for a block. Values of rows then
+    With more than 256 keys rows are too long for a block. Values of rows then
     have ops of their own, in the forward pass, too: one for those that need no
-    other one (maxima), one for those that need these (sums of exponentials),
-    and so on. The op of the output, or of the gradient of the queries, reads
-    them as well. So every op reduces over keys at its end only, and its tasks
-    run over the keys in order. An op whose output is more than a sum over keys
-    and a conversion of it keeps whole rows.
+    other one (maxima), one for those that need these (sums of exponentials by
+    which weights are divided), and so on. The op of the output, or of the
+    gradient of the queries, reads them as well. So every op reduces over keys
+    at its end only, and its tasks run over the keys in order. If an output
+    follows element by element from sums over keys, as the quotient of two sums
+    does, the op returns the sums, and what computes the output from them
+    follows it. An op with another output keeps whole rows. Values that an
+    earlier `fp8.attention` has computed in the same way, as the forward pass
+    has those of the backward pass, are not computed again.
 
     Keys are the loops that a reduction whose result meets scores again runs
     over. An op stays as it is if it has no such reduction, at most 64 keys, row

@@ -5,6 +5,7 @@
 
 #include "LoopClasses.h"
 #include "Preparation.h"
+#include "SumOrder.h"
 #include "Work.h"
 
 #include "fp8/Kernels/ContractionDims.h"
@@ -108,38 +109,6 @@ LogicalResult AttentionOutliner::check() {
   return success();
 }
 
-/// Returns a copy of `sum` that writes its result in the order in which
-/// `reader`, its only reader, writes its own; null if `reader` does not read
-/// each element once. Erases nothing.
-static linalg::GenericOp writeInOrderOf(linalg::GenericOp reader,
-                                        linalg::GenericOp sum) {
-  AffineMap read = reader.getIndexingMapsArray()[0],
-            write = reader.getIndexingMapsArray()[1];
-  auto fill = sum.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
-  AffineMap inverse = inversePermutation(read);
-  if (!fill || !inverse || !read.isPermutation() || !write.isPermutation() ||
-      sum->getNumResults() != 1)
-    return nullptr;
-  OpBuilder builder(sum);
-  auto type =
-      cast<RankedTensorType>(sum.getResult(0).getType())
-          .clone(
-              cast<RankedTensorType>(reader.getResult(0).getType()).getShape());
-  Value empty = tensor::EmptyOp::create(builder, reader.getLoc(),
-                                        type.getShape(), type.getElementType());
-  Value zeros = linalg::FillOp::create(builder, reader.getLoc(),
-                                       fill.getInputs()[0], empty)
-                    .result();
-  SmallVector<AffineMap> maps = sum.getIndexingMapsArray();
-  maps.back() = write.compose(inverse).compose(maps.back());
-  auto written = linalg::GenericOp::create(
-      builder, sum.getLoc(), TypeRange{type}, sum.getInputs(),
-      ValueRange{zeros}, maps, sum.getIteratorTypesArray());
-  written->setDiscardableAttrs(sum->getDiscardableAttrDictionary());
-  written.getRegion().takeBody(sum.getRegion());
-  return written;
-}
-
 /// Folds a transpose into the dot that is its only operand: the dot writes the
 /// transposed result.
 void AttentionOutliner::foldCopies() {
@@ -150,12 +119,10 @@ void AttentionOutliner::foldCopies() {
                    : linalg::GenericOp();
     if (!dot || !isDot(dot) || !dot->hasOneUse())
       continue;
-    linalg::GenericOp transposed = writeInOrderOf(copy, dot);
-    if (!transposed)
+    if (!writeInOrderOfReader(copy->getOpOperand(0)))
       continue;
-    copy.replaceAllUsesWith(transposed.getResults());
+    copy.replaceAllUsesWith(dot.getResults());
     copy.erase();
-    dot.erase();
   }
 }
 
@@ -209,23 +176,8 @@ void AttentionOutliner::moveEpiloguesOut() {
     if (!sum)
       continue;
     SmallVector<AffineMap> maps = last.getIndexingMapsArray();
-    linalg::GenericOp written;
-    if (maps[0] != maps[1])
-      written = writeInOrderOf(last, sum);
-    if (written) {
-      maps[0] = maps[1];
-      last.setIndexingMapsAttr(Builder(op).getAffineMapArrayAttr(maps));
-      last->setOperand(0, written.getResult(0));
-      llvm::replace(generics, sum, written);
-      auto fill = sum.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
-      sum.erase();
-      sum = written;
-      Operation *empty = fill.getOutputs()[0].getDefiningOp();
-      for (Operation *unused : {fill.getOperation(), empty})
-        if (unused && unused->use_empty())
-          unused->erase();
+    if (maps[0] != maps[1] && writeInOrderOfReader(last->getOpOperand(0)))
       classes = LoopClasses(generics);
-    }
     OpBuilder builder(op);
     auto type = cast<RankedTensorType>(sum->getResult(0).getType());
     Value standIn = tensor::EmptyOp::create(

@@ -10,11 +10,13 @@
 //    are divided by keys, and everything else by queries.
 //  - If rows are too long for a block, values of rows are computed by ops of
 //    their own, one for each level of dependence. All ops then have tiles of
-//    scores.
+//    scores. What an output computes from sums over keys, such as their
+//    quotient, follows the attention as ordinary ops.
 //
 //===----------------------------------------------------------------------===//
 
 #include "LoopClasses.h"
+#include "SumOrder.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/ContractionDims.h"
@@ -82,9 +84,13 @@ private:
   bool sumsKeys(Value result) const;
   bool isRow(Value result) const { return llvm::is_contained(rows, result); }
   SmallVector<SmallVector<Value>> rowsByLevel() const;
-  SmallVector<SmallVector<Value>> chooseParts() const;
+  bool collectSums(Value value);
+  bool findSums(ArrayRef<Value> results);
+  void layOutSums();
+  SmallVector<SmallVector<Value>> chooseParts();
   Operation *clonePart(ArrayRef<Value> results) const;
-  Operation *knownPart(Operation *part) const;
+  ResultRange knownResults(Operation *part) const;
+  void emitBehind();
 
   Operation *op;
   Block &body;
@@ -95,6 +101,10 @@ private:
   /// The results of these ops or conversions of them, which have an element for
   /// each row of scores.
   SmallVector<Value> rows;
+  /// The sums over keys from which the results follow element by element, and
+  /// the ops that compute the results from them.
+  llvm::SetVector<Value> sums;
+  llvm::SetVector<Operation *> behind;
   /// The results of the parts, by the values of the body.
   DenseMap<Value, Value> known;
 };
@@ -187,6 +197,61 @@ bool AttentionSplitter::sumsKeys(Value result) const {
   return generic && runsOverKeys(generic, utils::IteratorType::reduction);
 }
 
+static int64_t numElements(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type ? type.getNumElements() : 1;
+}
+
+/// Collects the sums over keys from which `value` follows element by element,
+/// and the ops that compute it from them. Returns false if it needs anything
+/// else that has been computed from scores, or a tensor that is larger than
+/// all results, such as a mask of all queries and keys.
+bool AttentionSplitter::collectSums(Value value) {
+  Operation *def = value.getDefiningOp();
+  if (!def || isRow(value) || behind.contains(def))
+    return true;
+  auto generic = dyn_cast<linalg::GenericOp>(def);
+  if (generic && runsOverKeys(generic, utils::IteratorType::reduction)) {
+    sums.insert(value);
+    return true;
+  }
+  if (generic && llvm::is_contained(generics, generic) &&
+      (!allParallel(generic) ||
+       runsOverKeys(generic, utils::IteratorType::parallel)))
+    return false;
+  if (llvm::none_of(op->getResults(), [&](Value result) {
+        return numElements(result) >= numElements(value);
+      }))
+    return false;
+  if (!llvm::all_of(def->getOperands(),
+                    [&](Value operand) { return collectSums(operand); }))
+    return false;
+  behind.insert(def);
+  return true;
+}
+
+/// Finds the sums over keys that the results are, or from which they follow.
+/// Returns false and finds nothing if there is another result.
+bool AttentionSplitter::findSums(ArrayRef<Value> results) {
+  if (llvm::all_of(results, [&](Value result) { return sumsKeys(result); })) {
+    sums.insert_range(results);
+    return true;
+  }
+  if (llvm::all_of(results, [&](Value result) { return collectSums(result); }))
+    return true;
+  sums.clear();
+  behind.clear();
+  return false;
+}
+
+/// Gives a sum the order of dimensions in which the only op behind it writes
+/// its result, so that this op does not transpose.
+void AttentionSplitter::layOutSums() {
+  for (Value sum : sums)
+    if (sum.hasOneUse() && behind.contains(*sum.user_begin()))
+      writeInOrderOfReader(*sum.use_begin());
+}
+
 /// Returns the values of rows by levels, a topological order: level 0 is
 /// computed from no other value of rows, level n from levels below n.
 SmallVector<SmallVector<Value>> AttentionSplitter::rowsByLevel() const {
@@ -220,27 +285,12 @@ static void eraseUnused(Block &body) {
   }
 }
 
-/// Clones the op with these values of its body as results. Values of rows that
-/// are known become inputs.
-Operation *AttentionSplitter::clonePart(ArrayRef<Value> results) const {
-  auto *copy = new Block;
-  IRMapping mapping;
-  for (BlockArgument argument : body.getArguments())
-    mapping.map(argument,
-                copy->addArgument(argument.getType(), argument.getLoc()));
+/// Makes an op like `op` of the ops in `copy` that `yields` needs. `inputs` are
+/// those of the copy's arguments, which the op keeps if it needs them.
+static Operation *makePart(Operation *op, Block *copy,
+                           SmallVector<Value> inputs, ValueRange yields) {
   OpBuilder builder(op), inner(op->getContext());
   inner.setInsertionPointToEnd(copy);
-  for (Operation &each : body.without_terminator())
-    inner.clone(each, mapping);
-  SmallVector<Value> inputs(op->getOperands()), yields;
-  for (Value row : rows)
-    if (Value value = known.lookup(row)) {
-      inputs.push_back(value);
-      mapping.lookup(row).replaceAllUsesWith(
-          copy->addArgument(row.getType(), row.getLoc()));
-    }
-  for (Value result : results)
-    yields.push_back(mapping.lookup(result));
   YieldOp::create(inner, op->getLoc(), yields);
   eraseUnused(*copy);
   for (unsigned i = inputs.size(); i-- > 0;)
@@ -250,30 +300,88 @@ Operation *AttentionSplitter::clonePart(ArrayRef<Value> results) const {
     }
   OperationState state(op->getLoc(), op->getName());
   state.addOperands(inputs);
-  state.addTypes(SmallVector<Type>(ValueRange(yields).getTypes()));
+  state.addTypes(SmallVector<Type>(yields.getTypes()));
   state.addAttributes(op->getDiscardableAttrDictionary().getValue());
   state.addRegion()->push_back(copy);
   return builder.create(state);
 }
 
-/// Returns an earlier attention that computes the same as `part`, as the
-/// forward pass has computed the values of rows of the backward pass; null if
-/// there is none.
-Operation *AttentionSplitter::knownPart(Operation *part) const {
-  for (Operation *other : part->getOperand(0).getUsers())
-    if (isa<AttentionOp>(other) && other->getBlock() == part->getBlock() &&
-        other->isBeforeInBlock(part) &&
-        other->getOperands() == part->getOperands() &&
-        other->getResultTypes() == part->getResultTypes() &&
-        OperationEquivalence::isRegionEquivalentTo(
-            &other->getRegion(0), &part->getRegion(0),
-            OperationEquivalence::IgnoreLocations))
-      return other;
-  return nullptr;
+/// Copies the ops of a body, but not what it yields.
+static Block *copyOf(Block &body, IRMapping &mapping) {
+  auto *copy = new Block;
+  for (BlockArgument argument : body.getArguments())
+    mapping.map(argument,
+                copy->addArgument(argument.getType(), argument.getLoc()));
+  OpBuilder inner(body.getParentOp()->getContext());
+  inner.setInsertionPointToEnd(copy);
+  for (Operation &each : body.without_terminator())
+    inner.clone(each, mapping);
+  return copy;
+}
+
+/// Clones the op with these values of its body as results. Values of rows that
+/// are known become inputs.
+Operation *AttentionSplitter::clonePart(ArrayRef<Value> results) const {
+  IRMapping mapping;
+  Block *copy = copyOf(body, mapping);
+  SmallVector<Value> inputs(op->getOperands()), yields;
+  for (Value row : rows)
+    if (Value value = known.lookup(row)) {
+      inputs.push_back(value);
+      mapping.lookup(row).replaceAllUsesWith(
+          copy->addArgument(row.getType(), row.getLoc()));
+    }
+  for (Value result : results)
+    yields.push_back(mapping.lookup(result));
+  return makePart(op, copy, inputs, yields);
+}
+
+/// Returns whether two ops of attention compute the same.
+static bool areSame(Operation *a, Operation *b) {
+  return a->getOperands() == b->getOperands() &&
+         a->getResultTypes() == b->getResultTypes() &&
+         OperationEquivalence::isRegionEquivalentTo(
+             &a->getRegion(0), &b->getRegion(0),
+             OperationEquivalence::IgnoreLocations);
+}
+
+/// Returns whether an op computes this result as `part`, which has no other
+/// one, does.
+static bool computesAs(OpResult result, Operation *part) {
+  if (result.getType() != part->getResult(0).getType())
+    return false;
+  Operation *op = result.getOwner();
+  Block &body = op->getRegion(0).front();
+  IRMapping mapping;
+  Block *copy = copyOf(body, mapping);
+  Value yielded = body.getTerminator()->getOperand(result.getResultNumber());
+  Operation *own = makePart(op, copy, SmallVector<Value>(op->getOperands()),
+                            mapping.lookup(yielded));
+  bool isSame = areSame(own, part);
+  own->erase();
+  return isSame;
+}
+
+/// Returns the results of an earlier attention that computes the same as
+/// `part`, as the forward pass has computed the values of rows of the backward
+/// pass; none if there is no such attention.
+ResultRange AttentionSplitter::knownResults(Operation *part) const {
+  for (Operation *other : llvm::to_vector(part->getOperand(0).getUsers())) {
+    if (!isa<AttentionOp>(other) || other->getBlock() != part->getBlock() ||
+        !other->isBeforeInBlock(part))
+      continue;
+    if (areSame(other, part))
+      return other->getResults();
+    if (part->getNumResults() == 1)
+      for (OpResult result : other->getResults())
+        if (computesAs(result, part))
+          return other->getResults().slice(result.getResultNumber(), 1);
+  }
+  return part->getResults().take_front(0);
 }
 
 /// Returns the values that each part computes; none if there is only one part.
-SmallVector<SmallVector<Value>> AttentionSplitter::chooseParts() const {
+SmallVector<SmallVector<Value>> AttentionSplitter::chooseParts() {
   if (rows.empty() || !haveSameLoops())
     return {};
   auto [reduction, loop] = keys.front();
@@ -284,11 +392,10 @@ SmallVector<SmallVector<Value>> AttentionSplitter::chooseParts() const {
     if (!isRow(result))
       (hasKeys(result) ? ofKeys : ofQueries).push_back(result);
   SmallVector<SmallVector<Value>> parts;
-  if (numKeys > kManyKeys &&
-      llvm::all_of(ofQueries, [&](Value result) { return sumsKeys(result); })) {
+  if (numKeys > kManyKeys && findSums(ofQueries)) {
     parts = rowsByLevel();
-    if (!ofQueries.empty())
-      parts.push_back(ofQueries);
+    if (!sums.empty())
+      parts.emplace_back(sums.begin(), sums.end());
   } else {
     parts.push_back(ofQueries);
     llvm::append_range(parts.back(), rows);
@@ -300,20 +407,37 @@ SmallVector<SmallVector<Value>> AttentionSplitter::chooseParts() const {
              : SmallVector<SmallVector<Value>>();
 }
 
+/// Computes the results that follow from sums over keys.
+void AttentionSplitter::emitBehind() {
+  IRMapping mapping;
+  mapping.map(body.getArguments(), op->getOperands());
+  for (auto [value, result] : known)
+    mapping.map(value, result);
+  OpBuilder builder(op);
+  for (Operation *each : behind) {
+    builder.clone(*each, mapping);
+    for (Value result : each->getResults())
+      known[result] = mapping.lookup(result);
+  }
+}
+
 LogicalResult AttentionSplitter::run() {
   findRows();
   SmallVector<SmallVector<Value>> parts = chooseParts();
   if (parts.empty())
     return failure();
+  layOutSums();
   for (ArrayRef<Value> results : parts) {
     Operation *part = clonePart(results);
-    if (Operation *same = knownPart(part)) {
+    ResultRange values = knownResults(part);
+    if (values.empty())
+      values = part->getResults();
+    else
       part->erase();
-      part = same;
-    }
-    for (auto [result, value] : llvm::zip_equal(results, part->getResults()))
+    for (auto [result, value] : llvm::zip_equal(results, values))
       known[result] = value;
   }
+  emitBehind();
   for (auto [result, value] :
        llvm::zip(op->getResults(), body.getTerminator()->getOperands()))
     result.replaceAllUsesWith(known.lookup(value));
