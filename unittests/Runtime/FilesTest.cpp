@@ -36,9 +36,6 @@ static std::string loadError(const std::string &contents) {
   return fp8_last_error();
 }
 
-#define EXPECT_HAS(text, part)                                                 \
-  EXPECT_NE(std::string(text).find(part), std::string::npos) << text
-
 TEST(SafeTensors, BadFilesAreClearErrors) {
   EXPECT_HAS(loadError(""), "expected at least 8 bytes but got 0");
   EXPECT_HAS(loadError("1234567"), "but got 7");

@@ -17,6 +17,11 @@
 #include <unistd.h>
 #include <vector>
 
+#define EXPECT_HAS(text, part)                                                 \
+  EXPECT_NE(std::string(text).find(part), std::string::npos) << text
+#define EXPECT_HAS_NOT(text, part)                                             \
+  EXPECT_EQ(std::string(text).find(part), std::string::npos) << text
+
 namespace fp8::test {
 
 /// A directory that is removed when the test ends.
@@ -51,6 +56,14 @@ inline void write(const std::string &path, const std::string &text) {
 
 inline bool exists(const std::string &path) {
   return std::filesystem::exists(path);
+}
+
+inline int64_t occurrences(const std::string &text, const std::string &part) {
+  int64_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + part.size()))
+    ++count;
+  return count;
 }
 
 /// Returns the status of a forked process that returns what `body` returns, and

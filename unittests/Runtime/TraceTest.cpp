@@ -14,9 +14,6 @@
 
 using namespace fp8::test;
 
-#define EXPECT_HAS(text, part)                                                 \
-  EXPECT_NE(std::string(text).find(part), std::string::npos) << text
-
 namespace {
 
 constexpr int64_t kSize = FP8_TRACE_QUANTIZATION_SIZE;
