@@ -14,7 +14,7 @@ class Functions:
     """The compiled functions of a step with their arguments and results by path.
 
     `store` and `load` (both or neither are None) convert state from the user's form to
-    the step's and back: fp8_train_options in fp8-c/Runtime.h has the contract.
+    the step's and back: fp8_train_options in fp8-c/Runtime/Train.h has the contract.
     group: the ranks that run the step together, or None.
     """
 

@@ -10,8 +10,9 @@
 
 namespace mlir::fp8 {
 
-/// The kernels that set conditions, and their helpers, as fp8-c/Runtime.h
-/// describes them. Each has a GPU module of the same name.
+/// The kernels that set conditions, and their helpers, as
+/// fp8-c/Runtime/GPUControl.h describes them. Each has a GPU module of the same
+/// name.
 constexpr llvm::StringLiteral kCountKernel = "fp8_gpu_count";
 constexpr llvm::StringLiteral kKeepKernel = "fp8_gpu_keep";
 constexpr llvm::StringLiteral kTestKernel = "fp8_gpu_test";

@@ -1,8 +1,8 @@
 //===- Trace.h - Statistics of quantized tensors ----------------*- C++ -*-===//
 //
 // A traced step has results of kind trace_*: rows of maxima and sums, one row
-// for each layer of a loop (see fp8-c/Runtime.h). This file turns them into the
-// metrics that people read.
+// for each layer of a loop (see fp8-c/Runtime/Tensors.h). This file turns them
+// into the metrics that people read.
 //
 //===----------------------------------------------------------------------===//
 

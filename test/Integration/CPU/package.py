@@ -119,7 +119,7 @@ assert t.losses(t.read_log(FOLDER / "two-b")) == t.losses(t.read_log(FOLDER / "n
 
 # The library exports one symbol and needs only the C library.
 symbols = call("nm", "-D", "--defined-only", package / "package.so").split()
-version = re.search(r"#define FP8_ABI_VERSION (\d+)", (SOURCE / "include/fp8-c/Runtime.h").read_text())[1]
+version = re.search(r"#define FP8_ABI_VERSION (\d+)", (SOURCE / "include/fp8-c/Runtime/Status.h").read_text())[1]
 assert symbols[2::3] == [f"fp8_package_v{version}"], symbols
 needed = [line for line in call("readelf", "-d", package / "package.so").splitlines() if "NEEDED" in line]
 assert all("[libc.so.6]" in line or "[libm.so.6]" in line for line in needed), needed

@@ -44,9 +44,9 @@ static constexpr const char *kMove = R"mlir(
     %a2 = llvm.add %a1, %m3 : i64
 )mlir";
 
-/// Each kernel runs in one thread; fp8-c/Runtime.h describes them. They need no
-/// switch over the sizes, which are powers of two, and access memory byte by
-/// byte, so that any address works.
+/// Each kernel runs in one thread; fp8-c/Runtime/GPUControl.h describes them.
+/// They need no switch over the sizes, which are powers of two, and access
+/// memory byte by byte, so that any address works.
 static std::string controlKernels() {
   return std::string(R"mlir(
 gpu.module @fp8_gpu_count {

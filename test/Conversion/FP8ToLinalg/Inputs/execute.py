@@ -32,7 +32,7 @@ NAN_CODES = {"f8E4M3FN": 0x7F, "f8E5M2": 0x7E, "f8E4M3": 0x7C, "f8E4M3FNUZ": 0x8
 NUMPY = {"f32": np.float32, "f8E8M0FNU": np.uint8, "i64": np.int64, "i32": np.int32,
          "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 # A minimal runtime for a compiled schedule: see fp8_launch, fp8_launch_sets and fp8_operand in
-# include/fp8-c/Runtime.h.
+# include/fp8-c/Runtime/GeneratedCode.h.
 RUNTIME = """
 #include <stdint.h>
 struct step { char *arena, *scratch; char **external; };

@@ -983,8 +983,8 @@ def FP8Trace : Pass<"fp8-trace", "::mlir::func::FuncOp"> {
   let description = [{
     Adds a result of kind `trace_quantization` for every quantized tensor: a row
     of f64 values, maxima and sums over the tensor's elements
-    (`fp8_trace_quantization` in `fp8-c/Runtime.h` defines their order). From
-    these the runtime computes amax, scale, the fractions that underflow and
+    (`fp8_trace_quantization` in `fp8-c/Runtime/Tensors.h` defines their order).
+    From these the runtime computes amax, scale, the fractions that underflow and
     saturate, the signal-to-noise ratio and the kurtosis. Nothing that the step
     computes depends on them.
 

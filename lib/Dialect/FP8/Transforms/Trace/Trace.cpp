@@ -33,7 +33,7 @@ using namespace mlir::fp8;
 //===----------------------------------------------------------------------===//
 
 /// Which values of a row of fp8.kind = "trace_quantization" are maxima. Their
-/// order is that of fp8_trace_quantization in fp8-c/Runtime.h.
+/// order is that of fp8_trace_quantization in fp8-c/Runtime/Tensors.h.
 static constexpr bool kQuantizationIsMax[] = {
     /*amax=*/true,       /*scale=*/true,      /*-scale=*/true,
     /*count=*/false,
