@@ -11,9 +11,10 @@ namespace fp8 {
 struct MemoryReport;
 struct PlanMemoryOptions;
 
-/// How the FP8 payloads that dots read lie in memory: all in the order of their
-/// tensors, or so that operands of dots are contiguous along k, as GPUs need
-/// them (`fp8-assign-layouts`).
+/// What kernels are made for. `AsTensors` is for CPUs: payloads lie in the
+/// order of their tensors, and a kernel may work on whole rows and sequences.
+/// `AlongK` is for GPUs: FP8 operands of dots are contiguous along k
+/// (`fp8-assign-layouts`), and kernels are small enough for blocks.
 enum class PayloadLayouts { AsTensors, AlongK };
 
 /// Lowers structured tensors to a planned schedule of deduplicated kernels on
