@@ -17,12 +17,7 @@ import time
 
 import fp8_testing as t
 
-CASES = {}
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+case = t.Cases()
 
 
 class Fixture:
@@ -574,7 +569,7 @@ def unknown_option(f):
 def main():
     fp8_run, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     fixture = Fixture(fp8_run, folder)
-    t.run_cases(CASES, sys.argv[3:], fixture, before=lambda: shutil.rmtree(folder / "out", ignore_errors=True))
+    t.run_cases(case, sys.argv[3:], fixture, before=lambda: shutil.rmtree(folder / "out", ignore_errors=True))
 
 
 main()

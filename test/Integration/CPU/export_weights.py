@@ -20,12 +20,7 @@ from safetensors.numpy import load_file
 
 SMOOTH = ["--recipe", "tensorwise", "--set", "smooth_swiglu.granularity=channel", "--set", "smooth_swiglu.scaling=delayed", "--set", "smooth_swiglu.history=4"]  # fmt: skip
 STEPS = 6
-CASES = {}
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+case = t.Cases()
 
 
 class Fixture:
@@ -243,7 +238,7 @@ def bad_options(f):
 
 def main():
     fp8_run, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    t.run_cases(CASES, sys.argv[3:], Fixture(fp8_run, folder))
+    t.run_cases(case, sys.argv[3:], Fixture(fp8_run, folder))
 
 
 main()

@@ -239,6 +239,16 @@ def on_ranks(launcher, ranks, command):
     return launched(launcher, ranks, [*command, "--data-parallel"] if ranks > 1 else command)
 
 
+class Cases(dict):
+    """The cases of a test by name. With `case = Cases()`, `@case` adds a function under its name."""
+
+    def __call__(self, function):
+        name = function.__name__
+        assert name not in self, f"expected one case for each name but got two named {name}"
+        self[name] = function
+        return function
+
+
 def run_cases(cases, names, fixture, before=lambda: None):
     """Runs the cases with these names, or all cases; a failure does not stop the others."""
     names, failed = names or list(cases), []

@@ -22,12 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 STEPS = 60
-CASES = {}
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+case = t.Cases()
 
 
 class Fixture:
@@ -307,7 +302,7 @@ def killed_while_it_writes(f):
 
 def main():
     f = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]))
-    t.run_cases(CASES, sys.argv[3:], f)
+    t.run_cases(case, sys.argv[3:], f)
 
 
 main()

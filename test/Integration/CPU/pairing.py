@@ -27,16 +27,11 @@ RATE, MOMENTUM = 0.05, 0.9
 # Error bounds relative to the largest entry, after the roundings of six steps.
 BOUND = {jnp.float32: 1e-5, jnp.bfloat16: 4e-2}
 
-UPDATES = {}
 tree = jax.tree.map
 
-
-def update(function):
-    """Registers `update(gradient_of, *state)`, which returns the loss and the new state by name;
-    `gradient_of(params)` gives loss and gradients, of a loss with a teacher's outputs if there is one. The names of the function's parameters name the
-    state."""
-    UPDATES[function.__name__] = function
-    return function
+# `@update` is for functions `update(gradient_of, *state)` that return the loss and the new state by name. `gradient_of(params)`
+# gives loss and gradients, of a loss with a teacher's outputs if there is one. The names of the parameters name the state.
+update = t.Cases()
 
 
 # ------------------------------------------------------------------ the cases
@@ -206,7 +201,7 @@ def make_result(container, values):
     return cls(**dict(values))
 
 
-def make_step(update, names, container, permuted, dtype):
+def make_step(function, names, container, permuted, dtype):
     """Returns a families.Step; with `permuted` the results are reversed, with the loss first."""
     params, loss_of = model(dtype)
     random = np.random.default_rng(1)
@@ -216,7 +211,7 @@ def make_step(update, names, container, permuted, dtype):
 
     def step(*args):
         state, batch = dict(zip(names, args)), args[len(names) :]
-        loss, new = update(lambda p, *teacher: jax.value_and_grad(loss_of)(p, *batch, *teacher), **state)
+        loss, new = function(lambda p, *teacher: jax.value_and_grad(loss_of)(p, *batch, *teacher), **state)
         values = [(name, new[name]) for name in names] + [("loss", loss)]
         return make_result(container, values[::-1] if permuted else values)
 
@@ -261,8 +256,8 @@ def check(fp8_run, folder, label, step, bound, named, refused):
 
 
 def run(fp8_run, folder, name):
-    update = UPDATES[name]
-    names = update.__code__.co_varnames[1 : update.__code__.co_argcount]
+    function = update[name]
+    names = function.__code__.co_varnames[1 : function.__code__.co_argcount]
     variants = itertools.product((True, False), ("tuple", "dict", "dataclass"), (False, True), (jnp.float32, jnp.bfloat16))
     for named, container, permuted, dtype in variants:
         # Without names containers do not differ, and bf16 only adds rounding.
@@ -271,14 +266,14 @@ def run(fp8_run, folder, name):
         if name in SYMMETRIC and named and container == "tuple" and permuted:
             continue
         label = f"{name}, {'named' if named else 'stripped'}, {container}, {'permuted' if permuted else 'in order'}, {dtype.__name__}"
-        step = make_step(update, names, container, permuted, dtype)
+        step = make_step(function, names, container, permuted, dtype)
         refused = name in BY_ORDER and (not named or (container == "tuple" and permuted))
         check(fp8_run, folder / label.replace(", ", "-").replace(" ", "-"), label, step, BOUND[dtype], named, refused)
 
 
 def main():
     fp8_run, folder, *chosen = sys.argv[1:]
-    cases = {name: lambda fixture, name=name: run(*fixture, name) for name in UPDATES}
+    cases = {name: lambda fixture, name=name: run(*fixture, name) for name in update}
     t.run_cases(cases, chosen, (fp8_run, pathlib.Path(folder)))
 
 

@@ -29,12 +29,7 @@ EXPECTED = {
     "coat": (("F32",), ("F8_E4M3", ".scale", ".center", ".exponent"), ("F8_E4M3", ".scale", ".center", ".exponent")),
 }
 SIZES = {"F8_E4M3": 1, "F8_E5M2": 1, "F16": 2, "BF16": 2, "F32": 4, "I32": 4}
-CASES = {}
-
-
-def case(function):
-    CASES[function.__name__] = function
-    return function
+case = t.Cases()
 
 
 class Fixture:
@@ -238,7 +233,7 @@ def evaluation(f):
 
 def main():
     fp8_run, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    t.run_cases(CASES, sys.argv[3:], Fixture(fp8_run, folder))
+    t.run_cases(case, sys.argv[3:], Fixture(fp8_run, folder))
 
 
 main()

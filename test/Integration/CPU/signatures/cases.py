@@ -2,14 +2,9 @@
 
 from typing import Any, NamedTuple
 
-CASES = {}
+import fp8_testing as t
 
-
-def case(function):
-    """Registers a function that makes a Case, under its name."""
-    assert function.__name__ not in CASES, f"expected one case for each name but got two named {function.__name__}"
-    CASES[function.__name__] = function
-    return function
+case = t.Cases()
 
 
 class Case(NamedTuple):

@@ -18,9 +18,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
 
-import fp8_testing as t
-import jax
-from cases import CASES
+import fp8_testing as t  # noqa: E402
+import jax  # noqa: E402
+from cases import case as cases  # noqa: E402
 
 t.compile_quickly()
 
@@ -45,7 +45,7 @@ def check_unclear(fp8_run, path, error, options):
 
 
 def check(name, fp8_run, folder):
-    case = CASES[name]()
+    case = cases[name]()
     new_state, out = jax.eval_shape(case.step, **case.args)
     result_labels = labels_of({key: new_state[key] for key in case.state}) + ["out" + jax.tree_util.keystr(keys) for keys, _ in jax.tree_util.tree_flatten_with_path(out)[0]]
 
@@ -119,7 +119,7 @@ def main():
         except SystemExit as error:
             return [str(error)]
 
-    names = only or list(CASES)
+    names = only or list(cases)
     # Two threads: one case is traced while fp8-run reads another.
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         found = list(pool.map(attempt, names))

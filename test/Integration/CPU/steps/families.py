@@ -6,13 +6,15 @@ import sys
 from dataclasses import dataclass, field
 from typing import Callable, Optional, Union
 
+import fp8_testing as t
+
+# The steps of each family.
 REGISTRY = {}
 
 
 def step(function):
     """Registers a function that makes a Step; its docstring says what is special about it."""
-    REGISTRY.setdefault(function.__module__, {})[function.__name__] = function
-    return function
+    return REGISTRY.setdefault(function.__module__, t.Cases())(function)
 
 
 def steps_of(names, only=()):
