@@ -1,0 +1,1 @@
+"""Parts of random_functions.py: random functions, their values, and their reduction."""
