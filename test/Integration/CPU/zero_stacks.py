@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import ranks
-from ranks import BATCH, ROWS, dense
+from rank_steps import BATCH, ROWS, Case, dense, step_of
 from safetensors.numpy import save_file
 
 LAYERS, WIDTH, HIDDEN, LENGTH, VOCABULARY = 5, 64, 128, 8, 32
@@ -53,7 +53,7 @@ def llama(optimizer):
         logp = jax.nn.log_softmax(norm(x, params["norm"]) @ params["head"])
         return -jnp.mean(jnp.take_along_axis(logp, batch["tokens"][:, 1:, None], -1))
 
-    return ranks.Case(loss, weights(random), {"tokens": tokens}, optimizer())
+    return Case(loss, weights(random), {"tokens": tokens}, optimizer())
 
 
 def nested(optimizer):
@@ -91,7 +91,7 @@ class Fixture(ranks.Fixture):
         opt = case.optimizer.init(case.params)
         save_file(case.batch, folder / "rows.safetensors")
         batch = {key: value[:BATCH] for key, value in case.batch.items()}
-        (folder / "step.mlir").write_text(jax.jit(ranks.step_of(case)).lower(case.params, opt, batch).as_text(debug_info=True))
+        (folder / "step.mlir").write_text(jax.jit(step_of(case)).lower(case.params, opt, batch).as_text(debug_info=True))
         t.save_tree(folder / "init.safetensors", params=case.params, opt=opt)
         self.keys = list(case.batch)
         return folder
