@@ -99,44 +99,54 @@ bool fp8::isLinearMap(AffineMap map) {
   return true;
 }
 
-FailureOr<ContractionDims> fp8::inferContractionDims(linalg::GenericOp op) {
+/// Returns whether the operands of an op could be those of a contraction: two
+/// tensors of floats, perhaps with their scales, and sums in f32.
+static bool hasOperandsOfContraction(linalg::GenericOp op) {
   unsigned inputs = op.getNumDpsInputs();
   if (inputs < 2 || inputs > 4 || op.getNumDpsInits() != 1)
-    return failure();
+    return false;
   for (Value operand : op->getOperands()) {
     auto type = dyn_cast<ShapedType>(operand.getType());
     if (!type || !isa<FloatType>(type.getElementType()))
-      return failure();
+      return false;
   }
   if (!cast<ShapedType>(op.getDpsInits()[0].getType()).getElementType().isF32())
-    return failure();
+    return false;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  AffineMap outMap = maps.back();
-  if (!isLinearMap(maps[0]) || !isLinearMap(maps[1]) ||
-      !outMap.isProjectedPermutation())
-    return failure();
+  return isLinearMap(maps[0]) && isLinearMap(maps[1]) &&
+         maps.back().isProjectedPermutation();
+}
 
-  Block *body = op.getBody();
+/// Matches a body that adds a product of elements of the first two inputs to
+/// the sum; returns its factors.
+static std::optional<std::array<Factor, 2>> matchFactors(Block *body) {
   BlockArgument sum = body->getArguments().back();
   auto add =
       body->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
   if (!add)
-    return failure();
+    return std::nullopt;
   Value product = add.getLhs() == sum   ? add.getRhs()
                   : add.getRhs() == sum ? add.getLhs()
                                         : Value();
   auto mul = product ? product.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
   if (!mul)
-    return failure();
+    return std::nullopt;
   std::optional<Factor> x = matchFactor(mul.getLhs(), body);
   std::optional<Factor> y = matchFactor(mul.getRhs(), body);
   if (!x || !y || x->element == y->element || x->element.getArgNumber() > 1 ||
       y->element.getArgNumber() > 1)
-    return failure();
+    return std::nullopt;
+  return std::array<Factor, 2>{*x, *y};
+}
 
-  ContractionDims dims;
-  unsigned scales = 0;
-  for (const Factor &factor : {*x, *y}) {
+/// Finds the input with the scales of each factor. Every input but the first
+/// two must be that of one factor.
+static LogicalResult findScales(linalg::GenericOp op,
+                                const std::array<Factor, 2> &factors,
+                                ContractionDims &dims) {
+  unsigned inputs = op.getNumDpsInputs(), scales = 0;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  for (const Factor &factor : factors) {
     if (!factor.scale)
       continue;
     unsigned input = factor.scale.getArgNumber();
@@ -146,12 +156,18 @@ FailureOr<ContractionDims> fp8::inferContractionDims(linalg::GenericOp op) {
     dims.scales[operand] = input;
     ++scales;
   }
-  if (scales != inputs - 2 || (scales == 2 && dims.scales[0] == dims.scales[1]))
-    return failure();
+  return success(scales == inputs - 2 &&
+                 (scales != 2 || dims.scales[0] != dims.scales[1]));
+}
+
+/// Finds what each loop runs over, by the operands that it indexes.
+static LogicalResult classifyLoops(linalg::GenericOp op,
+                                   ContractionDims &dims) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
   for (unsigned d = 0, e = op.getNumLoops(); d < e; ++d) {
     bool inLhs = maps[0].isFunctionOfDim(d), inRhs = maps[1].isFunctionOfDim(d),
-         inOut = outMap.isFunctionOfDim(d);
+         inOut = maps.back().isFunctionOfDim(d);
     if ((iterators[d] == utils::IteratorType::parallel) != inOut)
       return failure();
     if (inLhs && inRhs)
@@ -163,6 +179,17 @@ FailureOr<ContractionDims> fp8::inferContractionDims(linalg::GenericOp op) {
     else
       return failure();
   }
+  return success();
+}
+
+FailureOr<ContractionDims> fp8::inferContractionDims(linalg::GenericOp op) {
+  if (!hasOperandsOfContraction(op))
+    return failure();
+  std::optional<std::array<Factor, 2>> factors = matchFactors(op.getBody());
+  ContractionDims dims;
+  if (!factors || failed(findScales(op, *factors, dims)) ||
+      failed(classifyLoops(op, dims)))
+    return failure();
   return dims;
 }
 

@@ -100,6 +100,9 @@ struct Analyzer {
   static void findContracted(WeightDot &dot);
   bool isBatchOfScores(Value value, int64_t dim) const;
   bool mixesHeads(stablehlo::DotGeneralOp dot, unsigned activation) const;
+  void describeParameter(DotInfo &info, const WeightDot &own);
+  void findLayersOf(const WeightDot &own, SmallVectorImpl<unsigned> &same,
+                    SmallVectorImpl<unsigned> &complementary);
   void classifyWithWeight(unsigned index);
   void explainRepeatedWeights();
   Layer makeLayer(unsigned index, const WeightDot &own);

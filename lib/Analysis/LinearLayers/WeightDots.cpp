@@ -148,24 +148,23 @@ std::vector<WeightRead> Analyzer::findWeightReads() {
   return reads;
 }
 
-void Analyzer::classifyWithWeight(unsigned index) {
-  DotInfo &info = dots[index];
-  WeightDot own = getWeightDot(cast<stablehlo::DotGeneralOp>(info.dot));
+/// Describes the parameter of a dot with a weight.
+void Analyzer::describeParameter(DotInfo &info, const WeightDot &own) {
   info.layer = getPath(origins.getParameter(own.weightRoot()));
-  if (llvm::is_contained(function.getArguments(), own.weightRoot())) {
-    for (unsigned dim : own.contracted.set_bits())
-      info.contractedOfParameter.push_back(dim);
-    info.readsWholeParameter =
-        ShapedType::getNumElements(shapeOf(own.weight)) ==
-        ShapedType::getNumElements(shapeOf(own.weightRoot()));
-  }
-  auto setKinds = [&](OperandKind otherKind) {
-    info.lhs = own.weightIsLhs ? OperandKind::Weight : otherKind;
-    info.rhs = own.weightIsLhs ? otherKind : OperandKind::Weight;
-  };
+  if (!llvm::is_contained(function.getArguments(), own.weightRoot()))
+    return;
+  for (unsigned dim : own.contracted.set_bits())
+    info.contractedOfParameter.push_back(dim);
+  info.readsWholeParameter =
+      ShapedType::getNumElements(shapeOf(own.weight)) ==
+      ShapedType::getNumElements(shapeOf(own.weightRoot()));
+}
 
-  // The layers with this weight, by the dimensions of it that they contract.
-  SmallVector<unsigned, 2> same, complementary;
+/// Finds the layers with the weight of a dot: those that contract the same
+/// dimensions of it, and those that contract the others.
+void Analyzer::findLayersOf(const WeightDot &own,
+                            SmallVectorImpl<unsigned> &same,
+                            SmallVectorImpl<unsigned> &complementary) {
   for (auto [i, layer] : llvm::enumerate(layers)) {
     if (layer.weight != numbers.get(own.weightRoot()))
       continue;
@@ -177,6 +176,18 @@ void Analyzer::classifyWithWeight(unsigned index) {
     else if (areComplementary(layer.weightContracted, own.contracted))
       complementary.push_back(i);
   }
+}
+
+void Analyzer::classifyWithWeight(unsigned index) {
+  DotInfo &info = dots[index];
+  WeightDot own = getWeightDot(cast<stablehlo::DotGeneralOp>(info.dot));
+  describeParameter(info, own);
+  auto setKinds = [&](OperandKind otherKind) {
+    info.lhs = own.weightIsLhs ? OperandKind::Weight : otherKind;
+    info.rhs = own.weightIsLhs ? otherKind : OperandKind::Weight;
+  };
+  SmallVector<unsigned, 2> same, complementary;
+  findLayersOf(own, same, complementary);
 
   bool forward = inForwardPass(info.dot);
   // A weight may be read in both orientations. What reads a layer's activation

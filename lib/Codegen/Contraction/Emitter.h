@@ -133,6 +133,7 @@ private:
   void scaleSums(MutableArrayRef<Value> sums, std::array<Ref, 2> scales,
                  int64_t rows, int64_t vectors);
   Value multiply(Value x, Value y, Value sum);
+  Value halfOfPairs(Value pairs, bool second);
   Value emulateBF16Dot(Value x, Value y, Value sum);
   SmallVector<Value> sumProducts(const RegisterTile &tile);
   void store(const RegisterTile &tile, ArrayRef<Value> sums, bool accumulate);

@@ -106,16 +106,6 @@ void Emitter::storeTile(int64_t number, Ref to, int64_t stride) {
 /// those of the second halves are summed separately, and both sums are added to
 /// the tile.
 void Emitter::emulateTiles(int64_t sum, int64_t lhs, int64_t rhs) {
-  Type ints = VectorType::get({plan.lanes}, b.getI32Type());
-  auto half = [&](Value v, bool second) -> Value {
-    Value bits = arith::BitcastOp::create(b, loc, ints, v);
-    bits =
-        second
-            ? Value(arith::AndIOp::create(b, loc, bits,
-                                          intConstant(ints, -65536)))
-            : Value(arith::ShLIOp::create(b, loc, bits, intConstant(ints, 16)));
-    return arith::BitcastOp::create(b, loc, f32Vector(plan.lanes), bits);
-  };
   forLoop(0, kTileRows, 1, [&](Value row) {
     SmallVector<Value> zeros(2, zeroVector(plan.lanes));
     auto loop =
@@ -131,8 +121,8 @@ void Emitter::emulateTiles(int64_t sum, int64_t lhs, int64_t rhs) {
           loadLanes(at(standIn(rhs), k, plan.lanes), plan.lanes, plan.lanes);
       SmallVector<Value> next;
       for (bool second : {false, true})
-        next.push_back(vector::FMAOp::create(b, loc, half(x, second),
-                                             half(y, second),
+        next.push_back(vector::FMAOp::create(b, loc, halfOfPairs(x, second),
+                                             halfOfPairs(y, second),
                                              loop.getRegionIterArg(second)));
       scf::YieldOp::create(b, loc, next);
     }

@@ -51,20 +51,22 @@ void Emitter::scaleSums(MutableArrayRef<Value> sums, std::array<Ref, 2> scales,
   }
 }
 
+/// Returns the first or the second elements of pairs of bf16 as f32.
+Value Emitter::halfOfPairs(Value pairs, bool second) {
+  Type ints = VectorType::get({plan.lanes}, b.getI32Type());
+  Value bits = arith::BitcastOp::create(b, loc, ints, pairs);
+  if (second)
+    bits = arith::AndIOp::create(b, loc, bits, intConstant(ints, -65536));
+  else
+    bits = arith::ShLIOp::create(b, loc, bits, intConstant(ints, 16));
+  return arith::BitcastOp::create(b, loc, f32Vector(plan.lanes), bits);
+}
+
 /// Emulates the dot of pairs of bf16 with two FMAs.
 Value Emitter::emulateBF16Dot(Value x, Value y, Value sum) {
-  Type ints = VectorType::get({plan.lanes}, b.getI32Type());
-  auto half = [&](Value v, bool high) -> Value {
-    Value bits = arith::BitcastOp::create(b, loc, ints, v);
-    bits =
-        high
-            ? Value(arith::AndIOp::create(b, loc, bits,
-                                          intConstant(ints, -65536)))
-            : Value(arith::ShLIOp::create(b, loc, bits, intConstant(ints, 16)));
-    return arith::BitcastOp::create(b, loc, sum.getType(), bits);
-  };
-  for (bool high : {false, true})
-    sum = vector::FMAOp::create(b, loc, half(x, high), half(y, high), sum);
+  for (bool second : {false, true})
+    sum = vector::FMAOp::create(b, loc, halfOfPairs(x, second),
+                                halfOfPairs(y, second), sum);
   return sum;
 }
 

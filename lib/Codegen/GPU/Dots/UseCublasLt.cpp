@@ -300,31 +300,38 @@ private:
         });
     dot->setAttr(FP8Dialect::kTaskDimsAttrName,
                  builder.getDenseI64ArrayAttr({0, 1}));
-    if (!hasFinish)
-      return;
+    if (hasFinish)
+      emitFinish(builder, loc, sums, scales, result);
+  }
+
+  /// Emits what becomes of the sums: they are multiplied by both scales, if
+  /// there are any, and rounded to the type of the result.
+  static void emitFinish(OpBuilder &builder, Location loc, Value sums,
+                         ValueRange scales, Value result) {
+    Type element = cast<MemRefType>(result.getType()).getElementType();
     SmallVector<Value> inputs{sums};
     llvm::append_range(inputs, scales);
     AffineMap identity = builder.getMultiDimIdentityMap(2);
-    SmallVector<AffineMap> maps(inputs.size(), AffineMap::get(2, 0, context));
+    SmallVector<AffineMap> maps(inputs.size(),
+                                AffineMap::get(2, 0, builder.getContext()));
     maps.front() = identity;
     maps.push_back(identity);
-    auto epilogue = linalg::GenericOp::create(
+    auto finish = linalg::GenericOp::create(
         builder, loc, inputs, result, maps,
-        SmallVector<IteratorType>(2, IteratorType::parallel),
+        SmallVector<utils::IteratorType>(2, utils::IteratorType::parallel),
         [&](OpBuilder &nested, Location at, ValueRange values) {
           Value value = values[0];
-          if (plan.getScaled()) {
+          if (!scales.empty()) {
             Value scale =
                 arith::MulFOp::create(nested, at, values[1], values[2]);
             value = arith::MulFOp::create(nested, at, value, scale);
           }
-          if (!type.getElementType().isF32())
-            value = arith::TruncFOp::create(nested, at, type.getElementType(),
-                                            value);
+          if (!element.isF32())
+            value = arith::TruncFOp::create(nested, at, element, value);
           linalg::YieldOp::create(nested, at, value);
         });
-    epilogue->setAttr(FP8Dialect::kTaskDimsAttrName,
-                      builder.getDenseI64ArrayAttr({0, 1}));
+    finish->setAttr(FP8Dialect::kTaskDimsAttrName,
+                    builder.getDenseI64ArrayAttr({0, 1}));
   }
 
   /// Creates the kernel of the remaining ops; null if there are none. Its

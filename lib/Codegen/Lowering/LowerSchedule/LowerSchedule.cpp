@@ -262,6 +262,26 @@ bool ScheduleLowering::isSliced(int64_t shard) {
   return false;
 }
 
+/// Emits a launch in loops that a GPU counts, in which operands move.
+void ScheduleLowering::lowerMoving(LaunchOp op, const Callee &callee,
+                                   const OperandTables &tables) {
+  Location loc = op.getLoc();
+  SmallVector<scf::ForOp> loops = deviceLoopsAround(op);
+  SmallVector<int64_t> strides;
+  for (Value operand : op.getOperands())
+    llvm::append_range(strides, *stridesOfBuffer(operand, loops));
+  Type i64 = builder.getI64Type();
+  auto moving = runtimeFunction(
+      "fp8_launch_moving", LLVM::LLVMVoidType::get(builder.getContext()),
+      {pointer, i64, pointer, i64, pointer, pointer, pointer, i64});
+  LLVM::CallOp::create(builder, loc, moving,
+                       ValueRange{step, constant(*op.getNumber(), loc),
+                                  addressOf(callee.symbol, loc),
+                                  constant(callee.tasks, loc), tables.codes,
+                                  tables.offsets, strideTable(strides, loc),
+                                  tables.count});
+}
+
 LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
   if (!op.getNumber())
     return op.emitOpError("expected a number, as fp8-plan-memory gives it");
@@ -289,20 +309,7 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
     return success();
   }
   if (symbols.lookup(op.getKernel())->hasAttr(FP8Dialect::kLoopsAttrName)) {
-    SmallVector<scf::ForOp> loops = deviceLoopsAround(op);
-    SmallVector<int64_t> strides;
-    for (Value operand : op.getOperands())
-      llvm::append_range(strides, *stridesOfBuffer(operand, loops));
-    Type i64 = builder.getI64Type();
-    auto moving = runtimeFunction(
-        "fp8_launch_moving", LLVM::LLVMVoidType::get(builder.getContext()),
-        {pointer, i64, pointer, i64, pointer, pointer, pointer, i64});
-    LLVM::CallOp::create(builder, loc, moving,
-                         ValueRange{step, constant(*op.getNumber(), loc),
-                                    addressOf(callee->symbol, loc),
-                                    constant(callee->tasks, loc), tables->codes,
-                                    tables->offsets, strideTable(strides, loc),
-                                    tables->count});
+    lowerMoving(op, *callee, *tables);
     op.erase();
     return success();
   }

@@ -78,6 +78,8 @@ private:
   LLVM::LLVMFuncOp launchSetsFunction();
   void lowerSets(LaunchOp op, const Callee &callee,
                  const OperandTables &tables);
+  void lowerMoving(LaunchOp op, const Callee &callee,
+                   const OperandTables &tables);
   // Runs of launches.
   bool isFixed(LaunchOp op);
   LogicalResult lowerRun(ArrayRef<LaunchOp> launches);
