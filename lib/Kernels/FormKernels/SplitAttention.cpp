@@ -348,9 +348,13 @@ static bool areSame(Operation *a, Operation *b) {
 /// Returns whether an op computes this result as `part`, which has no other
 /// one, does.
 static bool computesAs(OpResult result, Operation *part) {
-  if (result.getType() != part->getResult(0).getType())
-    return false;
   Operation *op = result.getOwner();
+  auto isRead = [&](Value value) {
+    return llvm::is_contained(op->getOperands(), value);
+  };
+  if (result.getType() != part->getResult(0).getType() ||
+      !llvm::all_of(part->getOperands(), isRead))
+    return false;
   Block &body = op->getRegion(0).front();
   IRMapping mapping;
   Block *copy = copyOf(body, mapping);
