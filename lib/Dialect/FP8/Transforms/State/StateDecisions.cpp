@@ -25,8 +25,8 @@ std::string StateStorer::getReasonUnchanged(const SignatureArg &arg,
   auto type = cast<RankedTensorType>(arg.type);
   Type element = type.getElementType();
   if (!storage)
-    return "neither a parameter nor a moment, a gradient or a master copy of "
-           "one";
+    return "no parameter, moment, gradient or master copy that narrow formats "
+           "suit (--explain-signature says why)";
   if (!storage->changes())
     return "the recipe stores it as it is";
   if (!element.isF32() && !element.isBF16() && !element.isF16())

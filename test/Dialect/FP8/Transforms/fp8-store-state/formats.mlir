@@ -36,7 +36,7 @@
 // TABLE: m['w'] moment1 1600 f32 f8E4M3FN 1x128 1792 as the recipe says; with range expansion
 // TABLE: m['b'] moment1 50 f32 f32 - 200 50 elements, fewer than min_elements: 100
 // TABLE: v['w'] moment2 1600 f32 f8E4M3FN 1x128 1792 as the recipe says; with range expansion
-// TABLE: average other 1600 f32 f32 - 6400 neither a parameter nor a moment, a gradient or a master copy of one
+// TABLE: average other 1600 f32 f32 - 6400 no parameter, moment, gradient or master copy that narrow formats suit (--explain-signature says why)
 // TABLE: recipe coat: 2 of 6 arrays of state stored otherwise; 16784 bytes of state
 
 // JSON: "recipe": "coat"
