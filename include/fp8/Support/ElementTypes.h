@@ -3,7 +3,7 @@
 #ifndef FP8_SUPPORT_ELEMENTTYPES_H
 #define FP8_SUPPORT_ELEMENTTYPES_H
 
-#include "fp8-c/Runtime/Tensors.h"
+#include "fp8-c/Runtime.h"
 
 #include "mlir/IR/Types.h"
 

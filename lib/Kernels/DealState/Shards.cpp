@@ -1,5 +1,6 @@
 //===- Shards.cpp - Which state and which gradients owners have -----------===//
 
+#include "../FormKernels/Work.h"
 #include "Slices.h"
 #include "StateDealer.h"
 

@@ -4,7 +4,7 @@
 #define FP8_LIB_RUNTIME_SUPPORT_ERROR_H
 
 #include "Text.h"
-#include "fp8-c/Runtime/Status.h"
+#include "fp8-c/Runtime.h"
 
 #include <stdexcept>
 #include <string>

@@ -3,7 +3,7 @@
 #ifndef FP8_LIB_RUNTIME_SUPPORT_TENSORTYPE_H
 #define FP8_LIB_RUNTIME_SUPPORT_TENSORTYPE_H
 
-#include "fp8-c/Runtime/Tensors.h"
+#include "fp8-c/Runtime.h"
 
 #include <string>
 #include <vector>

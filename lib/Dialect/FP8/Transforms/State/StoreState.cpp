@@ -2,6 +2,7 @@
 
 #include "../EffectiveRecipe.h"
 #include "../TakenUpdate.h"
+#include "StateFunctions.h"
 #include "StateStorer.h"
 
 #include "fp8/Analysis/DataFlow.h"
