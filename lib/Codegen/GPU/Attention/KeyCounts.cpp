@@ -19,8 +19,8 @@ static constexpr int64_t kCountStep = 256;
 KeyCounts KeyCounts::of(KernelOp kernel) {
   KeyCounts keys;
   // A block of threads cannot begin again with all keys.
-  keys.band = KeyBand::find(kernel.getBody().front(),
-                            KeyBand::Checks::DividedRows);
+  keys.band =
+      KeyBand::find(kernel.getBody().front(), KeyBand::Checks::DividedRows);
   if (!keys.band)
     return keys;
   int64_t all = keys.band->numKeys;

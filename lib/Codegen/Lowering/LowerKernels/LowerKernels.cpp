@@ -97,7 +97,8 @@ private:
     std::optional<int64_t> keys = plan.getKeys();
     std::optional<KeyBand> band;
     if (keys) {
-      band = KeyBand::find(kernel.getBody().front(), KeyBand::Checks::WholeRows);
+      band =
+          KeyBand::find(kernel.getBody().front(), KeyBand::Checks::WholeRows);
       if (!band || !covers(kernel, *band, tile, *keys))
         return kernel.emitOpError("expected a plan with keys to be that of an "
                                   "attention with a causal mask or a window, "
